@@ -1,0 +1,15 @@
+//! The rules: what counts, who owns it, and what a figure may claim.
+//!
+//! - **In**: plain facts that the sources read ([`evidence`]) and rows the store kept.
+//! - **Out**: decisions: token classes, figures with their bound, owners, names.
+//! - **Never**: I/O, a clock, async, SQL, or any crate but `std` and `serde`.
+//! - **Look first** at [`tokens`] (what a figure is), then [`bound`] (what it claims),
+//!   then [`identity`] (which request it is and whose).
+
+pub mod bound;
+pub mod evidence;
+pub mod identity;
+pub mod model;
+pub mod project;
+pub mod spend;
+pub mod tokens;

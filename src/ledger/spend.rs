@@ -1,0 +1,192 @@
+//! Sums and what they may claim (accounting 2.8).
+
+use serde::{Serialize, Serializer};
+
+use super::bound::{Bound, Reasons};
+use super::model::Role;
+use super::tokens::{Classes, Reading};
+
+/// A source that a figure rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Source {
+    Journal,
+    Prompt,
+    HeadlessStats,
+    Telemetry,
+}
+
+impl Source {
+    pub const ALL: [Self; 4] = [Self::Journal, Self::Prompt, Self::HeadlessStats, Self::Telemetry];
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Journal => "journal",
+            Self::Prompt => "prompt",
+            Self::HeadlessStats => "headless_stats",
+            Self::Telemetry => "telemetry",
+        }
+    }
+}
+
+/// The set of sources a figure rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Basis(u8);
+
+impl Basis {
+    pub fn insert(&mut self, source: Source) {
+        self.0 |= 1 << source as u8;
+    }
+
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = Source> {
+        Source::ALL.into_iter().filter(move |source| self.0 & (1 << *source as u8) != 0)
+    }
+}
+
+impl Serialize for Basis {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter().map(Source::as_str))
+    }
+}
+
+/// How many turns of a sum have each class. Turns need a door that sees
+/// prompts end; a journal alone makes none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TurnCounts {
+    pub complete: u64,
+    pub lower_bound: u64,
+    pub unknown: u64,
+}
+
+/// A sum of requests and unmeasured spend, with its claim. Starts as the empty
+/// sum: zero, exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spend {
+    /// Distinct billed requests, subagents included.
+    pub requests: u64,
+    pub subagent_requests: u64,
+    pub turns: TurnCounts,
+    pub reasons: Reasons,
+    pub basis: Basis,
+    classes: Classes,
+    measured: bool,
+    unmeasured: bool,
+}
+
+impl Spend {
+    /// Adds one journal request (accounting R16).
+    pub fn add_request(&mut self, role: Role, reading: Reading) {
+        self.requests += 1;
+        if role == Role::Subagent {
+            self.subagent_requests += 1;
+        }
+        self.classes.add(&reading.classes());
+        self.measured = true;
+        self.basis.insert(Source::Journal);
+    }
+
+    /// Adds spend of which nothing was measured: no number, not zero (accounting R40).
+    pub fn add_unmeasured(&mut self) {
+        self.unmeasured = true;
+    }
+
+    /// Adds a figure that no door but the journal watcher saw: it stays a
+    /// lower bound (accounting row 38), for these reasons.
+    pub fn demote(&mut self, reasons: Reasons) {
+        self.reasons = self.reasons.union(reasons);
+    }
+
+    /// Adds another sum: complete only if every member is (accounting R39).
+    pub fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.subagent_requests += other.subagent_requests;
+        self.turns.complete += other.turns.complete;
+        self.turns.lower_bound += other.turns.lower_bound;
+        self.turns.unknown += other.turns.unknown;
+        self.reasons = self.reasons.union(other.reasons);
+        self.basis = self.basis.union(other.basis);
+        self.classes.add(&other.classes);
+        self.measured |= other.measured;
+        self.unmeasured |= other.unmeasured;
+    }
+
+    #[must_use]
+    pub fn bound(&self) -> Bound {
+        match (self.measured, self.unmeasured) {
+            (false, true) => Bound::Unmeasured,
+            (_, true) => Bound::AtLeast,
+            (_, false) if self.reasons.is_empty() => Bound::Exact,
+            (_, false) => Bound::AtLeast,
+        }
+    }
+
+    /// The measured tokens; `None` where nothing was measured.
+    #[must_use]
+    pub fn tokens(&self) -> Option<Classes> {
+        (self.bound() != Bound::Unmeasured).then_some(self.classes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::bound::Reason;
+
+    fn request(output: u64) -> Spend {
+        let mut spend = Spend::default();
+        spend.add_request(Role::Main, Reading { output, ..Reading::default() });
+        spend
+    }
+
+    #[test]
+    fn the_empty_sum_is_zero_and_exact() {
+        let spend = Spend::default();
+        assert_eq!(spend.bound(), Bound::Exact);
+        assert_eq!(spend.tokens(), Some(Classes::default()));
+    }
+
+    #[test]
+    fn r39_one_bound_makes_the_sum_a_bound() {
+        let mut sum = request(5);
+        assert_eq!(sum.bound(), Bound::Exact);
+        let mut orphan = request(7);
+        orphan.demote(Reasons::WATCHER_ONLY);
+        sum.add(&orphan);
+        assert_eq!(sum.bound(), Bound::AtLeast);
+        assert_eq!(sum.tokens().map(|t| t.output), Some(12));
+        assert!(sum.reasons.contains(Reason::Orphan));
+    }
+
+    #[test]
+    fn r40_all_unmeasured_has_no_number_and_one_unmeasured_makes_a_bound() {
+        let mut sum = Spend::default();
+        sum.add_unmeasured();
+        assert_eq!(sum.bound(), Bound::Unmeasured);
+        assert_eq!(sum.tokens(), None);
+        sum.add(&request(3));
+        assert_eq!(sum.bound(), Bound::AtLeast);
+        assert_eq!(sum.tokens().map(|t| t.output), Some(3));
+    }
+
+    #[test]
+    fn sums_do_not_depend_on_grouping_or_order() {
+        let mut unmeasured = Spend::default();
+        unmeasured.add_unmeasured();
+        let parts = [request(1), unmeasured, request(4), Spend::default()];
+        let mut left = Spend::default();
+        parts.iter().for_each(|p| left.add(p));
+        let mut right = Spend::default();
+        let mut tail = parts[2];
+        tail.add(&parts[3]);
+        right.add(&tail);
+        right.add(&parts[1]);
+        right.add(&parts[0]);
+        assert_eq!(left, right);
+    }
+}

@@ -1,0 +1,6 @@
+//! What people and machines look at.
+//!
+//! - **In**: snapshots of the store, the configuration, the health of the sources.
+//! - **Out**: reports, metrics, HTTP answers.
+//! - **Never**: write to the ledger, or decide what a figure claims.
+//! - **Look first** at `report::build` (rows of a report) and `metrics` (families of a scrape).
