@@ -12,13 +12,19 @@ CREATE TABLE homes (
 CREATE TABLE projects (
   id           INTEGER PRIMARY KEY,
   home_id      INTEGER NOT NULL REFERENCES homes (id),
-  dir          TEXT NOT NULL,                  -- directory below tmp
   name         TEXT NOT NULL,                  -- the project label, given once
   root_hash    TEXT,                           -- SHA-256 of the root, hex
-  folded_into  INTEGER REFERENCES projects (id), -- a hash directory whose slug is known
-  UNIQUE (home_id, dir),
+  folded_into  INTEGER REFERENCES projects (id), -- found to be the same project later
   UNIQUE (home_id, name)
 ) STRICT;
+
+-- A project may have two directories below tmp: a hash, and the slug it was copied to.
+CREATE TABLE project_dirs (
+  home_id     INTEGER NOT NULL REFERENCES homes (id),
+  dir         TEXT NOT NULL,
+  project_id  INTEGER NOT NULL REFERENCES projects (id),
+  PRIMARY KEY (home_id, dir)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE models (
   id    INTEGER PRIMARY KEY,
@@ -31,13 +37,19 @@ CREATE TABLE sessions (
   session          TEXT NOT NULL,              -- the CLI's id, or ~ and eight characters (R13)
   name_part        TEXT NOT NULL,              -- what a journal's name carries of it
   project_id       INTEGER NOT NULL REFERENCES projects (id),
-  started_at       INTEGER,                    -- earliest header startTime
   first_prompt_at  INTEGER,
   last_prompt_at   INTEGER,
   resolved_to      INTEGER REFERENCES sessions (id), -- of a nameless one: the session it fits
   UNIQUE (home_id, session)
 ) STRICT;
 CREATE INDEX sessions_by_name_part ON sessions (home_id, name_part);
+
+-- startTime of every header seen: which session a copied request belongs to.
+CREATE TABLE session_starts (
+  session_id  INTEGER NOT NULL REFERENCES sessions (id),
+  started_at  INTEGER NOT NULL,
+  PRIMARY KEY (session_id, started_at)
+) STRICT, WITHOUT ROWID;
 
 -- key: 64 bits of the message id's hash within its home. It keeps the index
 -- small; message_id decides (R17).
@@ -81,6 +93,7 @@ CREATE TABLE journals (
   marker         INTEGER NOT NULL,
   marker_len     INTEGER NOT NULL,
   tail_counted   INTEGER NOT NULL,
+  failed         TEXT,                         -- a line over the cap was met (R15)
   session        TEXT,                         -- context of the next line
   subagent       INTEGER NOT NULL,
   model          TEXT,
@@ -109,7 +122,7 @@ CREATE TABLE undecodable (
   reason      TEXT NOT NULL,
   session_id  INTEGER NOT NULL REFERENCES sessions (id),
   at          INTEGER NOT NULL,
-  PRIMARY KEY (journal_id, offset)
+  PRIMARY KEY (journal_id, offset, len)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX undecodable_by_session ON undecodable (session_id);
 
@@ -117,11 +130,12 @@ CREATE INDEX undecodable_by_session ON undecodable (session_id);
 CREATE TABLE undecodable_ids (
   journal_id  INTEGER NOT NULL,
   offset      INTEGER NOT NULL,
+  len         INTEGER NOT NULL,
   home_id     INTEGER NOT NULL,
   key         INTEGER NOT NULL,
   message_id  TEXT NOT NULL,
-  PRIMARY KEY (journal_id, offset, message_id),
-  FOREIGN KEY (journal_id, offset) REFERENCES undecodable (journal_id, offset) ON DELETE CASCADE
+  PRIMARY KEY (journal_id, offset, len, message_id),
+  FOREIGN KEY (journal_id, offset, len) REFERENCES undecodable (journal_id, offset, len) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 
 -- Label sets of the token and request counters, first come, first kept.

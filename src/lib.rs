@@ -5,6 +5,8 @@
 //! [`surfaces`] show them. [`app`] wires the rooms together; `docs/architecture.md`
 //! has the plan of the house.
 
+pub mod app;
 pub mod ledger;
+pub mod sources;
 pub mod store;
 pub mod surfaces;

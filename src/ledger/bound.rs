@@ -171,10 +171,14 @@ mod tests {
 
     #[test]
     fn reasons_come_out_in_the_fixed_order_whatever_the_order_in() {
-        let reasons: Reasons = [Reason::Orphan, Reason::TornLine, Reason::ModelUnobserved].into_iter().collect();
+        let reasons: Reasons =
+            [Reason::Orphan, Reason::TornLine, Reason::ModelUnobserved].into_iter().collect();
         let names: Vec<_> = reasons.iter().map(Reason::as_str).collect();
         assert_eq!(names, ["model_unobserved", "torn_line", "orphan"]);
-        assert_eq!(serde_json::to_string(&reasons).expect("serializes"), r#"["model_unobserved","torn_line","orphan"]"#);
+        assert_eq!(
+            serde_json::to_string(&reasons).expect("serializes"),
+            r#"["model_unobserved","torn_line","orphan"]"#
+        );
     }
 
     #[test]

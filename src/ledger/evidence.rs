@@ -43,6 +43,8 @@ pub struct Cursor {
     pub context: Context,
     /// Whether the unterminated record at `offset` was already counted as a line.
     pub tail_counted: bool,
+    /// A line was over the cap: the journal is a failed read from there on (accounting R15).
+    pub failed: Option<Failure>,
     /// The file's metadata when it was last looked at; equal again means unchanged.
     pub seen: Stamp,
 }
@@ -79,6 +81,8 @@ pub struct JournalStep {
     pub condition: Condition,
     /// The content before `from` is not what was read: this step began at 0.
     pub revised: bool,
+    /// This step holds the whole file, not what was added to it (a `.json`).
+    pub whole: bool,
     pub sections: Vec<Section>,
     pub lines: LineCounts,
     pub anomalies: Anomalies,
@@ -92,8 +96,8 @@ pub struct Section {
     /// The session id, or `~` and the name's id part where no header names it.
     pub session: Arc<str>,
     pub role: Role,
-    /// The header's `startTime`, unix ms, where this step read a header with one.
-    pub started_at: Option<i64>,
+    /// `startTime` of every header of this session that the step read, unix ms.
+    pub starts: Vec<i64>,
     pub requests: Vec<Request>,
     /// Times of user prompts that are not tool answers, unix ms: first and last.
     pub prompts: Option<(i64, i64)>,
@@ -114,7 +118,6 @@ pub struct Request {
     /// The record named no model (accounting R21).
     pub model_inferred: bool,
     pub reading: Reading,
-    /// Whether a whole line holds it (not a checkpoint's copy or an unterminated tail).
     pub place: Place,
 }
 
@@ -172,8 +175,8 @@ impl Broken {
     }
 }
 
-/// Lines of a step by kind. Request and repeat lines are told apart by the
-/// ledger: here both are in `answers`, with the known repeats among them.
+/// Lines of a step by kind, besides its [`Place::Line`] requests: whether such
+/// a line is a request or repeats one, the ledger knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineCounts {
     /// Lines that repeat a request already read from this journal.

@@ -52,27 +52,30 @@ pub fn resolve_nameless<'a>(part: &str, known: impl IntoIterator<Item = &'a str>
 pub struct Candidate<'a> {
     pub session_id: &'a str,
     /// The earliest header `startTime`, unix ms; `None` where no header is known.
-    pub started_at: Option<i64>,
+    pub first_start: Option<i64>,
+    /// The latest header `startTime` at or before the record's time, unix ms.
+    pub start_before: Option<i64>,
 }
 
 /// The index of the session that a request belongs to: of those it was found
-/// in, the one with the latest start at or before the record's time (the
-/// session of a copy starts after the record); where none does, one whose
-/// start is unknown, then the one that started first; ties by session id. A
-/// pure function of the set, never of reading order.
+/// in, the one with the latest header at or before the record's time (the
+/// session of a copy starts after the record); where none has one, a session
+/// whose start is unknown, then the one that started first; ties by session
+/// id. A pure function of the set, never of reading order.
 ///
 /// # Panics
 /// On an empty set: a request was found somewhere.
 #[must_use]
-pub fn owner(at: i64, found_in: &[Candidate<'_>]) -> usize {
-    let rank = |c: &Candidate<'_>| match c.started_at {
-        Some(start) if start <= at => (0, -i128::from(start)),
-        None => (1, 0),
-        Some(start) => (2, i128::from(start)),
+pub fn owner(found_in: &[Candidate<'_>]) -> usize {
+    let rank = |c: &Candidate<'_>| match (c.start_before, c.first_start) {
+        (Some(start), _) => (0, -i128::from(start)),
+        (None, None) => (1, 0),
+        (None, Some(start)) => (2, i128::from(start)),
     };
-    let best = found_in.iter().enumerate().min_by(|(_, a), (_, b)| {
-        rank(a).cmp(&rank(b)).then_with(|| a.session_id.cmp(b.session_id))
-    });
+    let best = found_in
+        .iter()
+        .enumerate()
+        .min_by(|(_, a), (_, b)| rank(a).cmp(&rank(b)).then_with(|| a.session_id.cmp(b.session_id)));
     best.expect("a request was found in at least one session").0
 }
 
@@ -95,8 +98,10 @@ pub fn repeat(kept: Reading, again: Reading) -> Repeat {
 mod tests {
     use super::*;
 
-    fn candidate(session_id: &str, started_at: Option<i64>) -> Candidate<'_> {
-        Candidate { session_id, started_at }
+    /// A session with these headers, as a candidate for a record of time `at`.
+    fn candidate<'a>(session_id: &'a str, starts: &[i64], at: i64) -> Candidate<'a> {
+        let start_before = starts.iter().copied().filter(|start| *start <= at).max();
+        Candidate { session_id, first_start: starts.iter().copied().min(), start_before }
     }
 
     #[test]
@@ -116,26 +121,33 @@ mod tests {
         assert_eq!(resolve_nameless("s_1", ["s/1"]), Some("s/1"));
     }
 
+    fn owner_at<'a>(at: i64, sessions: &[(&'a str, &[i64])]) -> &'a str {
+        let found: Vec<_> = sessions.iter().map(|(id, starts)| candidate(id, starts, at)).collect();
+        sessions[owner(&found)].0
+    }
+
     #[test]
     fn a_copy_starts_after_the_record_and_owns_nothing() {
-        let found = [candidate("copy", Some(200)), candidate("original", Some(100))];
-        assert_eq!(owner(150, &found), 1);
-        assert_eq!(owner(250, &found), 0);
+        assert_eq!(owner_at(150, &[("copy", &[200]), ("original", &[100])]), "original");
+        assert_eq!(owner_at(250, &[("copy", &[200]), ("original", &[100])]), "copy");
+    }
+
+    #[test]
+    fn every_header_of_a_session_counts_as_a_start() {
+        // Made in `a` after its resume at 300, while `b` had started at 200.
+        assert_eq!(owner_at(350, &[("a", &[100, 300]), ("b", &[200])]), "a");
     }
 
     #[test]
     fn without_a_start_before_the_record_the_first_to_start_owns_it() {
-        let found = [candidate("b", Some(300)), candidate("a", Some(200))];
-        assert_eq!(owner(100, &found), 1);
-        let found = [candidate("b", Some(300)), candidate("~nameless", None)];
-        assert_eq!(owner(100, &found), 1);
+        assert_eq!(owner_at(100, &[("b", &[300]), ("a", &[200, 400])]), "a");
+        assert_eq!(owner_at(100, &[("b", &[300]), ("~nameless", &[])]), "~nameless");
     }
 
     #[test]
     fn ties_go_by_session_id_in_any_order() {
-        let (a, b) = (candidate("a", Some(100)), candidate("b", Some(100)));
-        assert_eq!([a, b][owner(150, &[a, b])].session_id, "a");
-        assert_eq!([b, a][owner(150, &[b, a])].session_id, "a");
+        assert_eq!(owner_at(150, &[("a", &[100]), ("b", &[100])]), "a");
+        assert_eq!(owner_at(150, &[("b", &[100]), ("a", &[100])]), "a");
     }
 
     #[test]
@@ -143,6 +155,9 @@ mod tests {
         let kept = Reading { prompt: 10, output: 5, ..Reading::default() };
         let again = Reading { prompt: 9, output: 7, ..Reading::default() };
         assert_eq!(repeat(kept, kept), Repeat::Same);
-        assert_eq!(repeat(kept, again), Repeat::Revised(Reading { prompt: 10, output: 7, ..Reading::default() }));
+        assert_eq!(
+            repeat(kept, again),
+            Repeat::Revised(Reading { prompt: 10, output: 7, ..Reading::default() })
+        );
     }
 }

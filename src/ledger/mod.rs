@@ -8,6 +8,7 @@
 
 pub mod bound;
 pub mod evidence;
+pub mod hash;
 pub mod identity;
 pub mod model;
 pub mod project;

@@ -6,11 +6,18 @@
 //!   transaction while it waits for anything else.
 //! - **Look first** at `migrations/`, then [`apply`] (a step becomes rows), then [`read`].
 
+mod apply;
+pub mod counter_names;
+mod error;
+mod journals;
+mod names;
+mod open;
+mod ownership;
 pub mod read;
+mod requests;
+mod tuples;
+pub mod writer;
 
-/// What can go wrong with the ledger's file, in the user's words.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    #[error("the ledger could not be read or written: {0}")]
-    Sqlite(#[from] rusqlite::Error),
-}
+pub use error::StoreError;
+pub use open::{Access, SCHEMA_VERSION, open_reader, schema_version};
+pub use writer::{Stale, Writer, WriterSettings};

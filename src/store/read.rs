@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use rusqlite::{Connection, Transaction};
+use rusqlite::{Connection, Row, Transaction};
 
-use super::StoreError;
-use crate::ledger::bound::Reasons;
+use super::{StoreError, requests};
+use crate::ledger::bound::{Reason, Reasons};
 use crate::ledger::model::Role;
 use crate::ledger::tokens::{Classes, Reading};
 
@@ -21,12 +21,11 @@ pub struct HomeRow {
     pub imported: bool,
 }
 
-/// A project under its label; hash directories are already folded into their slug.
+/// A project under its label, whatever directories it has below `tmp`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectRow {
     pub id: i64,
     pub home_id: i64,
-    pub dir: String,
     pub name: String,
 }
 
@@ -129,49 +128,328 @@ impl Reader {
     ///
     /// # Errors
     /// Whatever SQLite or `f` says.
-    pub fn snapshot<T>(&mut self, f: impl FnOnce(&Snapshot<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    pub fn snapshot<T>(
+        &mut self,
+        f: impl FnOnce(&Snapshot<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         f(&Snapshot { tx: self.connection.transaction()? })
     }
 }
 
 impl Snapshot<'_> {
     /// Homes, projects, models and sessions.
+    ///
+    /// # Errors
+    /// What SQLite says.
     pub fn dimensions(&self) -> Result<Dimensions, StoreError> {
-        todo!()
+        let mut dimensions = Dimensions::default();
+        self.each("SELECT id, path, name, imported_at IS NOT NULL FROM homes", [], |row| {
+            let home =
+                HomeRow { id: row.get(0)?, path: row.get(1)?, name: row.get(2)?, imported: row.get(3)? };
+            dimensions.homes.insert(home.id, home);
+            Ok(())
+        })?;
+        self.each("SELECT id, home_id, name FROM projects WHERE folded_into IS NULL", [], |row| {
+            let project = ProjectRow { id: row.get(0)?, home_id: row.get(1)?, name: row.get(2)? };
+            dimensions.projects.insert(project.id, project);
+            Ok(())
+        })?;
+        self.each("SELECT id, name FROM models", [], |row| {
+            dimensions.models.insert(row.get(0)?, row.get(1)?);
+            Ok(())
+        })?;
+        self.sessions(&mut dimensions)?;
+        Ok(dimensions)
+    }
+
+    /// Sessions, with nameless ones folded into the session they fit.
+    fn sessions(&self, dimensions: &mut Dimensions) -> Result<(), StoreError> {
+        let mut folded = Vec::new();
+        self.each(
+            "SELECT s.id, s.session, s.home_id, coalesce(p.folded_into, p.id),
+                    (SELECT min(started_at) FROM session_starts WHERE session_id = s.id),
+                    s.first_prompt_at, s.last_prompt_at, s.resolved_to
+             FROM sessions s JOIN projects p ON p.id = s.project_id",
+            [],
+            |row| {
+                let session = SessionRow {
+                    id: row.get(0)?,
+                    session: row.get(1)?,
+                    home_id: row.get(2)?,
+                    project_id: row.get(3)?,
+                    started_at: row.get(4)?,
+                    prompts: row.get::<_, Option<i64>>(5)?.zip(row.get(6)?),
+                    reasons: Reasons::NONE,
+                    source_deleted: false,
+                };
+                if let Some(target) = row.get(7)? {
+                    folded.push((session.id, target, session.prompts));
+                }
+                dimensions.sessions.insert(session.id, session);
+                Ok(())
+            },
+        )?;
+        let mut shown_as = BTreeMap::new();
+        for (id, target, prompts) in folded {
+            dimensions.sessions.remove(&id);
+            shown_as.insert(id, target);
+            if let Some(session) = dimensions.sessions.get_mut(&target) {
+                session.prompts = match (session.prompts, prompts) {
+                    (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+                    (a, b) => a.or(b),
+                };
+            }
+        }
+        self.reasons(dimensions, &shown_as)
+    }
+
+    /// What demotes each session, and whose files are all gone.
+    fn reasons(&self, dimensions: &mut Dimensions, shown_as: &BTreeMap<i64, i64>) -> Result<(), StoreError> {
+        let mut demote = |sql: &str, reason: Reason| {
+            self.each(sql, [], |row| {
+                let id: i64 = row.get(0)?;
+                if let Some(session) = dimensions.sessions.get_mut(shown_as.get(&id).unwrap_or(&id)) {
+                    session.reasons.insert(reason);
+                }
+                Ok(())
+            })
+        };
+        demote(
+            &format!("SELECT DISTINCT u.session_id FROM undecodable u WHERE NOT ({SETTLED})"),
+            Reason::TornLine,
+        )?;
+        demote(
+            "SELECT DISTINCT js.session_id FROM journals j JOIN journal_sessions js ON js.journal_id = j.id
+             WHERE j.failed IS NOT NULL OR j.state = 'failed'",
+            Reason::JournalFailed,
+        )?;
+        demote(
+            "SELECT DISTINCT js.session_id FROM journals j JOIN journal_sessions js ON js.journal_id = j.id
+             WHERE j.state = 'lost'",
+            Reason::JournalLost,
+        )?;
+        let mut left: BTreeMap<i64, bool> = BTreeMap::new();
+        self.each(
+            "SELECT js.session_id, max(j.state NOT IN ('gone', 'lost'))
+             FROM journal_sessions js JOIN journals j ON j.id = js.journal_id GROUP BY js.session_id",
+            [],
+            |row| {
+                let id: i64 = row.get(0)?;
+                *left.entry(*shown_as.get(&id).unwrap_or(&id)).or_default() |= row.get::<_, bool>(1)?;
+                Ok(())
+            },
+        )?;
+        for (id, left) in left {
+            if let Some(session) = dimensions.sessions.get_mut(&id) {
+                session.source_deleted = !left;
+            }
+        }
+        Ok(())
     }
 
     /// Calls `each` for every request with `at` in `range` (unix ms).
+    ///
+    /// # Errors
+    /// What SQLite says.
     pub fn requests(&self, range: Range<i64>, mut each: impl FnMut(RequestRow)) -> Result<(), StoreError> {
-        todo!()
+        let resolved = self.resolved()?;
+        self.each(
+            "SELECT id, session_id, model_id, role, at, flags, prompt, cached, tool, output, thoughts
+             FROM requests WHERE at >= ?1 AND at < ?2",
+            [range.start, range.end],
+            |row| {
+                each(request(row, &resolved)?);
+                Ok(())
+            },
+        )
     }
 
-    /// Calls `each` for every request of one session, oldest first.
+    /// The requests of one session with their message ids, oldest first.
+    ///
+    /// # Errors
+    /// What SQLite says.
     pub fn session_requests(&self, session_id: i64) -> Result<Vec<(String, RequestRow)>, StoreError> {
-        todo!()
+        let resolved = self.resolved()?;
+        let mut requests = Vec::new();
+        self.each(
+            "SELECT id, session_id, model_id, role, at, flags, prompt, cached, tool, output, thoughts, message_id
+             FROM requests WHERE session_id = ?1
+                OR session_id IN (SELECT id FROM sessions WHERE resolved_to = ?1)
+             ORDER BY at, id",
+            [session_id],
+            |row| {
+                requests.push((row.get(11)?, request(row, &resolved)?));
+                Ok(())
+            },
+        )?;
+        Ok(requests)
+    }
+
+    /// Which session a nameless one is shown as.
+    fn resolved(&self) -> Result<BTreeMap<i64, i64>, StoreError> {
+        let mut resolved = BTreeMap::new();
+        self.each("SELECT id, resolved_to FROM sessions WHERE resolved_to IS NOT NULL", [], |row| {
+            resolved.insert(row.get(0)?, row.get(1)?);
+            Ok(())
+        })?;
+        Ok(resolved)
     }
 
     /// Undecodable lines of one session, in file order.
+    ///
+    /// # Errors
+    /// What SQLite says.
     pub fn session_undecodable(&self, session_id: i64) -> Result<Vec<UndecodableRow>, StoreError> {
-        todo!()
+        let mut lines = Vec::new();
+        self.each(
+            &format!(
+                "SELECT j.project_dir, j.file, u.offset, u.len, u.reason, u.at, {SETTLED}
+                 FROM undecodable u JOIN journals j ON j.id = u.journal_id
+                 WHERE u.session_id = ?1 OR u.session_id IN (SELECT id FROM sessions WHERE resolved_to = ?1)
+                 ORDER BY j.file, u.offset"
+            ),
+            [session_id],
+            |row| {
+                lines.push(UndecodableRow {
+                    project_dir: row.get(0)?,
+                    file: row.get(1)?,
+                    offset: count(row, 2)?,
+                    len: count(row, 3)?,
+                    reason: row.get(4)?,
+                    at: row.get(5)?,
+                    settled: row.get(6)?,
+                });
+                Ok(())
+            },
+        )?;
+        Ok(lines)
     }
 
     /// Counter label sets with their values, by id.
+    ///
+    /// # Errors
+    /// What SQLite says.
     pub fn tuples(&self) -> Result<Vec<TupleRow>, StoreError> {
-        todo!()
+        let mut tuples = Vec::new();
+        self.each(
+            "SELECT t.id, h.name, t.project, t.model, t.role, t.born_at, t.requests,
+                    t.uncached_input, t.cached_input, t.tool_input, t.output, t.thoughts
+             FROM tuples t JOIN homes h ON h.id = t.home_id ORDER BY t.id",
+            [],
+            |row| {
+                tuples.push(TupleRow {
+                    id: row.get(0)?,
+                    home: row.get(1)?,
+                    project: row.get(2)?,
+                    model: row.get(3)?,
+                    role: row.get(4)?,
+                    born_at: row.get(5)?,
+                    requests: count(row, 6)?,
+                    tokens: Classes {
+                        uncached_input: count(row, 7)?,
+                        cached_input: count(row, 8)?,
+                        tool_input: count(row, 9)?,
+                        output: count(row, 10)?,
+                        thoughts: count(row, 11)?,
+                    },
+                });
+                Ok(())
+            },
+        )?;
+        Ok(tuples)
     }
 
-    /// The service's own counters: (name, label) to value.
+    /// The service's own counters: (name, label) to value; names are those of
+    /// [`counter_names`](super::counter_names).
+    ///
+    /// # Errors
+    /// What SQLite says.
     pub fn counters(&self) -> Result<BTreeMap<(String, String), u64>, StoreError> {
-        todo!()
+        let mut counters = BTreeMap::new();
+        self.each("SELECT name, label, value FROM counters", [], |row| {
+            counters.insert((row.get(0)?, row.get(1)?), count(row, 2)?);
+            Ok(())
+        })?;
+        Ok(counters)
     }
 
     /// How many journals are in each state.
+    ///
+    /// # Errors
+    /// What SQLite says.
     pub fn journal_states(&self) -> Result<BTreeMap<String, u64>, StoreError> {
-        todo!()
+        let mut states = BTreeMap::new();
+        self.each("SELECT state, count(*) FROM journals GROUP BY state", [], |row| {
+            states.insert(row.get(0)?, count(row, 1)?);
+            Ok(())
+        })?;
+        Ok(states)
     }
 
     /// Every journal ever noticed.
+    ///
+    /// # Errors
+    /// What SQLite says.
     pub fn journals(&self) -> Result<Vec<JournalRow>, StoreError> {
-        todo!()
+        let mut journals = Vec::new();
+        self.each(
+            "SELECT home_id, project_dir, file, state, coalesce(reason, failed), offset, len, modified_ns / 1000000
+             FROM journals ORDER BY home_id, project_dir, file",
+            [],
+            |row| {
+                journals.push(JournalRow {
+                    home_id: row.get(0)?,
+                    project_dir: row.get(1)?,
+                    file: row.get(2)?,
+                    state: row.get(3)?,
+                    reason: row.get(4)?,
+                    offset: count(row, 5)?,
+                    len: count(row, 6)?,
+                    modified_at: row.get(7)?,
+                });
+                Ok(())
+            },
+        )?;
+        Ok(journals)
     }
+
+    fn each(
+        &self,
+        sql: &str,
+        params: impl rusqlite::Params,
+        mut each: impl FnMut(&Row<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), StoreError> {
+        let mut statement = self.tx.prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        while let Some(row) = rows.next()? {
+            each(row)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether every message id legible in the undecodable line `u` was read
+/// elsewhere; a line that shows none never settles (accounting R19).
+const SETTLED: &str = "(EXISTS (SELECT 1 FROM undecodable_ids i
+        WHERE i.journal_id = u.journal_id AND i.offset = u.offset AND i.len = u.len)
+    AND NOT EXISTS (SELECT 1 FROM undecodable_ids i
+        WHERE i.journal_id = u.journal_id AND i.offset = u.offset AND i.len = u.len
+          AND NOT EXISTS (SELECT 1 FROM requests r
+              WHERE r.key = i.key AND r.home_id = i.home_id AND r.message_id = i.message_id)))";
+
+fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(i64::unsigned_abs)
+}
+
+fn request(row: &Row<'_>, resolved: &BTreeMap<i64, i64>) -> rusqlite::Result<RequestRow> {
+    let session: i64 = row.get(1)?;
+    Ok(RequestRow {
+        id: row.get(0)?,
+        session_id: *resolved.get(&session).unwrap_or(&session),
+        model_id: row.get(2)?,
+        role: requests::role_of(row.get(3)?),
+        at: row.get(4)?,
+        model_inferred: requests::is_model_inferred(row.get(5)?),
+        reading: requests::reading(row, 6)?,
+    })
 }

@@ -1,0 +1,72 @@
+//! Open descriptors of journals that were written to lately. After an unlink
+//! the rest of the file is still readable through them (architecture, house
+//! rule 4).
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::discover::stamp;
+use crate::ledger::evidence::{JournalPath, Stamp};
+
+/// At most so many are held; the least recently used goes first.
+const MAX: usize = 64;
+
+/// A journal that was not written to for this long is let go, in ms.
+const IDLE_MS: i64 = 15 * 60 * 1000;
+
+#[derive(Debug, Default)]
+pub struct Held {
+    files: HashMap<JournalPath, Entry>,
+    uses: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    file: Arc<File>,
+    modified_ms: i64,
+    used: u64,
+}
+
+impl Held {
+    /// The held file of a journal, if it still is the one at `real`.
+    pub fn same(&mut self, path: &JournalPath, real: &Path) -> Option<(Arc<File>, Stamp)> {
+        let entry = self.files.get_mut(path)?;
+        let held = stamp(&entry.file.metadata().ok()?);
+        let there = stamp(&std::fs::symlink_metadata(real).ok()?);
+        if (held.device, held.inode) != (there.device, there.inode) {
+            return None;
+        }
+        self.uses += 1;
+        entry.used = self.uses;
+        Some((entry.file.clone(), held))
+    }
+
+    /// Takes a journal's file out.
+    pub fn release(&mut self, path: &JournalPath) -> Option<Arc<File>> {
+        self.files.remove(path).map(|entry| entry.file)
+    }
+
+    /// Keeps a journal's file open, if it was written to lately.
+    pub fn hold(&mut self, path: &JournalPath, file: Arc<File>, stamp: Stamp, now_ms: i64) {
+        let modified_ms = stamp.modified_ns / 1_000_000;
+        if now_ms - modified_ms > IDLE_MS {
+            self.files.remove(path);
+            return;
+        }
+        self.uses += 1;
+        self.files.insert(path.clone(), Entry { file, modified_ms, used: self.uses });
+        if self.files.len() > MAX
+            && let Some(oldest) =
+                self.files.iter().min_by_key(|(_, entry)| entry.used).map(|(p, _)| p.clone())
+        {
+            self.files.remove(&oldest);
+        }
+    }
+
+    /// Lets go of journals that became idle.
+    pub fn expire(&mut self, now_ms: i64) {
+        self.files.retain(|_, entry| now_ms - entry.modified_ms <= IDLE_MS);
+    }
+}

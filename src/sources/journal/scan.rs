@@ -1,0 +1,471 @@
+//! The scan: what is there, what changed, what is gone. It alone decides;
+//! events of the file system only make it look sooner (architecture, house
+//! rules 3 and 4).
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::discover::{self, Entry, open_regular};
+use super::lines::Buffer;
+use super::name::{self, Format, Name};
+use super::project::Projects;
+use super::tail::{Look, Looked};
+use super::{Limits, held::Held};
+use crate::ledger::evidence::{
+    Anomalies, Broken, Condition, Cursor, Failure, HomeId, JournalPath, JournalStep, LineCounts, ProjectFact,
+    Section, Skip, Stamp, Undecodable,
+};
+use crate::ledger::identity::nameless;
+use crate::ledger::model::Role;
+
+/// Takes what the source finds, in order; blocks while the ledger is behind.
+pub trait Sink {
+    /// # Errors
+    /// [`Closed`] where nobody takes evidence any more.
+    fn project(&mut self, fact: ProjectFact) -> Result<(), Closed>;
+    /// # Errors
+    /// [`Closed`] where nobody takes evidence any more.
+    fn step(&mut self, step: JournalStep) -> Result<(), Closed>;
+}
+
+/// The ledger takes no more evidence: the process is stopping.
+#[derive(Debug, thiserror::Error)]
+#[error("the ledger takes no more evidence")]
+pub struct Closed;
+
+/// What a scan saw of a home.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HomeHealth {
+    pub home: HomeId,
+    /// Whether a `.gemini` is there.
+    pub present: bool,
+    /// Directories that could not be listed, with the system's words.
+    pub unread: Vec<(PathBuf, String)>,
+}
+
+/// What a scan saw.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    pub homes: Vec<HomeHealth>,
+    /// Bytes that are there and were not read.
+    pub lag_bytes: u64,
+    /// The newest modification of any journal, unix ms.
+    pub newest_ms: Option<i64>,
+    /// Directories whose changes matter.
+    pub watch: Vec<PathBuf>,
+}
+
+struct Home {
+    id: HomeId,
+    gemini: PathBuf,
+    projects: Projects,
+}
+
+struct Known {
+    name: Name,
+    cursor: Cursor,
+    condition: Condition,
+    scan: u64,
+}
+
+/// The journals of all homes.
+pub struct JournalSource {
+    homes: Vec<Home>,
+    limits: Limits,
+    known: HashMap<JournalPath, Known>,
+    held: Held,
+    buffer: Buffer,
+    scan: u64,
+}
+
+impl JournalSource {
+    /// `homes` are directories that hold a `.gemini`; `known` is what the
+    /// ledger holds of their journals.
+    #[must_use]
+    pub fn new(
+        homes: impl IntoIterator<Item = (HomeId, PathBuf)>,
+        limits: Limits,
+        known: impl IntoIterator<Item = (JournalPath, Cursor, Condition)>,
+    ) -> Self {
+        let homes = homes.into_iter().map(|(id, path)| Home {
+            id,
+            gemini: path.join(".gemini"),
+            projects: Projects::default(),
+        });
+        let mut source = Self {
+            homes: homes.collect(),
+            limits,
+            known: HashMap::new(),
+            held: Held::default(),
+            buffer: Buffer::default(),
+            scan: 0,
+        };
+        for (path, cursor, condition) in known {
+            source.reset(path, cursor, condition);
+        }
+        source
+    }
+
+    /// Takes the ledger's word on a journal: another process moved its cursor.
+    pub fn reset(&mut self, path: JournalPath, cursor: Cursor, condition: Condition) {
+        if let Some(name) = name::of_path(&path.file).or_else(|| skipped_name(condition)) {
+            self.known.insert(path, Known { name, cursor, condition, scan: self.scan });
+        }
+    }
+
+    /// Looks at everything.
+    ///
+    /// # Errors
+    /// [`Closed`] where the sink takes no more.
+    pub fn scan(&mut self, now_ms: i64, sink: &mut dyn Sink) -> Result<Seen, Closed> {
+        self.scan += 1;
+        let mut seen = Seen::default();
+        let mut queue = Vec::new();
+        for index in 0..self.homes.len() {
+            self.scan_home(index, now_ms, &mut queue, &mut seen, sink)?;
+        }
+        // The newest first: who is working now waits for nobody's history.
+        queue.sort_by_key(|(_, modified)| std::cmp::Reverse(*modified));
+        self.look_at(queue.into_iter().map(|(path, _)| path).collect(), now_ms, sink)?;
+        seen.lag_bytes = self.lag_bytes();
+        self.held.expire(now_ms);
+        self.buffer.shrink();
+        Ok(seen)
+    }
+
+    /// Looks at what a file-system event named; `false` where only a scan can tell.
+    ///
+    /// # Errors
+    /// [`Closed`] where the sink takes no more.
+    pub fn hint(&mut self, path: &Path, now_ms: i64, sink: &mut dyn Sink) -> Result<bool, Closed> {
+        let Some(journal) = self.journal_of(path) else { return Ok(false) };
+        if !self.known.contains_key(&journal) || std::fs::symlink_metadata(path).is_err() {
+            return Ok(false);
+        }
+        self.look_at(VecDeque::from([journal]), now_ms, sink)?;
+        Ok(true)
+    }
+
+    /// Bytes known to be there and not read.
+    #[must_use]
+    pub fn lag_bytes(&self) -> u64 {
+        let unread = |known: &Known| match known.condition {
+            Condition::Behind | Condition::Pending => {
+                known.cursor.seen.len.saturating_sub(known.cursor.offset)
+            }
+            _ => 0,
+        };
+        self.known.values().map(unread).sum()
+    }
+
+    fn scan_home(
+        &mut self,
+        index: usize,
+        now_ms: i64,
+        queue: &mut Vec<(JournalPath, i64)>,
+        seen: &mut Seen,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Closed> {
+        let home = &mut self.homes[index];
+        let id = home.id;
+        let listing = discover::list(&home.gemini);
+        home.projects.refresh(&home.gemini);
+        for (dir, path) in &listing.projects {
+            if let Some(fact) = home.projects.fact(id, dir, path) {
+                sink.project(fact)?;
+            }
+        }
+        for found in listing.found {
+            let path = JournalPath { home: id, project_dir: found.project_dir, file: found.file.into() };
+            match found.entry {
+                Entry::Skipped(skip) => self.skipped(path, skip, sink)?,
+                Entry::Journal(name, stamp) => {
+                    let modified = stamp.modified_ns / 1_000_000;
+                    seen.newest_ms = seen.newest_ms.max(Some(modified));
+                    if self.wants_look(&path, name, stamp, now_ms) {
+                        queue.push((path, modified));
+                    }
+                }
+            }
+        }
+        self.vanished(id, &self.homes[index].gemini.clone(), &listing.unread, now_ms, sink)?;
+        let gemini = &self.homes[index].gemini;
+        seen.watch.extend(gemini.parent().map(Path::to_owned));
+        seen.watch.push(gemini.clone());
+        seen.watch.extend(listing.watch);
+        let unread = listing.unread.into_iter().map(|(path, error)| (path, error.to_string())).collect();
+        seen.homes.push(HomeHealth { home: id, present: gemini.is_dir(), unread });
+        Ok(())
+    }
+
+    /// Notes that a journal is there and says whether it must be looked at.
+    fn wants_look(&mut self, path: &JournalPath, name: Name, stamp: Stamp, now_ms: i64) -> bool {
+        let Some(known) = self.known.get_mut(path) else {
+            let (cursor, condition, scan) = (Cursor::default(), Condition::Behind, self.scan);
+            let cursor = Cursor { seen: Stamp { len: stamp.len, ..Stamp::default() }, ..cursor };
+            self.known.insert(path.clone(), Known { name, cursor, condition, scan });
+            return true;
+        };
+        known.scan = self.scan;
+        let quiet = now_ms - stamp.modified_ns / 1_000_000 >= self.limits.quiet_ms;
+        stamp != known.cursor.seen
+            || match known.condition {
+                Condition::Pending => quiet,
+                Condition::Read | Condition::Torn => false,
+                Condition::Failed(failure) => matches!(failure, Failure::Permission | Failure::Io),
+                Condition::Behind | Condition::Gone | Condition::Lost | Condition::Skipped(_) => true,
+            }
+    }
+
+    /// Looks at journals in turn, one step each, until all are read.
+    fn look_at(
+        &mut self,
+        mut queue: VecDeque<JournalPath>,
+        now_ms: i64,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Closed> {
+        while let Some(path) = queue.pop_front() {
+            if self.look(&path, now_ms, sink)? {
+                queue.push_back(path);
+            }
+        }
+        Ok(())
+    }
+
+    /// One step of one journal; `true` if more is there.
+    fn look(&mut self, path: &JournalPath, now_ms: i64, sink: &mut dyn Sink) -> Result<bool, Closed> {
+        let Some(real) = self.real_path(path) else { return Ok(false) };
+        let opened = match self.held.same(path, &real) {
+            Some((file, stamp)) => Ok((file, stamp)),
+            None => {
+                // Another file stands there now: what the old one still holds comes first.
+                self.drain(path, now_ms, sink)?;
+                open_regular(&real).map(|(file, stamp)| (Arc::new(file), stamp))
+            }
+        };
+        let (file, stamp) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return self.unopened(path, &error, sink).map(|()| false),
+        };
+        let more = match self.read(path, &file, stamp, now_ms, false, sink)? {
+            Ok(more) => more,
+            Err(error) => return self.failed(path, failure(&error), sink).map(|()| false),
+        };
+        self.held.hold(path, file, stamp, now_ms);
+        Ok(more)
+    }
+
+    /// Reads one step from an open journal and hands it on.
+    fn read(
+        &mut self,
+        path: &JournalPath,
+        file: &std::fs::File,
+        stamp: Stamp,
+        now_ms: i64,
+        unlinked: bool,
+        sink: &mut dyn Sink,
+    ) -> Result<io::Result<bool>, Closed> {
+        let Some(known) = self.known.get_mut(path) else { return Ok(Ok(false)) };
+        let quiet = unlinked || now_ms - stamp.modified_ns / 1_000_000 >= self.limits.quiet_ms;
+        let look = Look {
+            path,
+            name: &known.name,
+            cursor: &known.cursor,
+            stamp,
+            now_ms,
+            quiet,
+            limits: &self.limits,
+        };
+        let looked = match known.name.format {
+            Format::Jsonl => look.read(file, &mut self.buffer),
+            Format::Json => look.read_document(file),
+        };
+        let Looked { step, more } = match looked {
+            Ok(looked) => looked,
+            Err(error) => return Ok(Err(error)),
+        };
+        let nothing =
+            step.to == known.cursor && step.condition == known.condition && step.sections.is_empty();
+        known.cursor = step.to.clone();
+        known.condition = step.condition;
+        if !nothing {
+            sink.step(step)?;
+        }
+        Ok(Ok(more))
+    }
+
+    /// Reads what an unlinked or replaced file still holds, then lets it go.
+    fn drain(&mut self, path: &JournalPath, now_ms: i64, sink: &mut dyn Sink) -> Result<bool, Closed> {
+        let Some(file) = self.held.release(path) else { return Ok(false) };
+        let Ok(stamp) = file.metadata().map(|metadata| discover::stamp(&metadata)) else { return Ok(false) };
+        while let Ok(true) = self.read(path, &file, stamp, now_ms, true, sink)? {}
+        Ok(true)
+    }
+
+    /// Journals that a scan did not find any more.
+    fn vanished(
+        &mut self,
+        home: HomeId,
+        gemini: &Path,
+        unread: &[(PathBuf, io::Error)],
+        now_ms: i64,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Closed> {
+        let tmp = gemini.join("tmp");
+        let gone = |path: &JournalPath, known: &Known| {
+            path.home == home
+                && known.scan != self.scan
+                && !matches!(known.condition, Condition::Gone | Condition::Lost)
+                && !unread.iter().any(|(dir, _)| real_path(&tmp, path).starts_with(dir))
+        };
+        let mut gone: Vec<_> = self
+            .known
+            .iter()
+            .filter(|(path, known)| gone(path, known))
+            .map(|(path, _)| path.clone())
+            .collect();
+        gone.sort();
+        for path in gone {
+            self.vanish(&path, now_ms, sink)?;
+        }
+        Ok(())
+    }
+
+    fn vanish(&mut self, path: &JournalPath, now_ms: i64, sink: &mut dyn Sink) -> Result<(), Closed> {
+        let drained = self.drain(path, now_ms, sink)?;
+        let Some(known) = self.known.get(path) else { return Ok(()) };
+        let mut sections = Vec::new();
+        let condition = match known.condition {
+            Condition::Skipped(_) => Condition::Gone,
+            Condition::Pending if known.name.format == Format::Jsonl => {
+                sections.push(torn(known));
+                Condition::Gone
+            }
+            Condition::Pending | Condition::Behind | Condition::Failed(Failure::Permission | Failure::Io)
+                if !drained =>
+            {
+                Condition::Lost
+            }
+            _ => Condition::Gone,
+        };
+        self.tell(path, condition, sections, sink)
+    }
+
+    fn skipped(&mut self, path: JournalPath, skip: Skip, sink: &mut dyn Sink) -> Result<(), Closed> {
+        let condition = Condition::Skipped(skip);
+        let scan = self.scan;
+        let known = self.known.entry(path.clone()).or_insert_with(|| Known {
+            name: name::of_path(&path.file).unwrap_or_else(no_name),
+            cursor: Cursor::default(),
+            condition: Condition::Behind,
+            scan,
+        });
+        known.scan = scan;
+        if known.condition == condition { Ok(()) } else { self.tell(&path, condition, Vec::new(), sink) }
+    }
+
+    /// A journal that was listed and cannot be opened.
+    fn unopened(&mut self, path: &JournalPath, error: &io::Error, sink: &mut dyn Sink) -> Result<(), Closed> {
+        let Some(known) = self.known.get(path) else { return Ok(()) };
+        match error.kind() {
+            io::ErrorKind::NotFound => {
+                let unread = !matches!(known.condition, Condition::Read | Condition::Torn | Condition::Gone);
+                self.tell(path, if unread { Condition::Lost } else { Condition::Gone }, Vec::new(), sink)
+            }
+            io::ErrorKind::InvalidInput => {
+                self.tell(path, Condition::Skipped(Skip::NotRegular), Vec::new(), sink)
+            }
+            // A link planted between the listing and now.
+            _ if discover::is_link_refused(error) => {
+                self.tell(path, Condition::Skipped(Skip::Symlink), Vec::new(), sink)
+            }
+            _ => self.failed(path, failure(error), sink),
+        }
+    }
+
+    fn failed(&mut self, path: &JournalPath, failure: Failure, sink: &mut dyn Sink) -> Result<(), Closed> {
+        self.tell(path, Condition::Failed(failure), Vec::new(), sink)
+    }
+
+    /// Hands on a journal's condition where nothing was read of it.
+    fn tell(
+        &mut self,
+        path: &JournalPath,
+        condition: Condition,
+        sections: Vec<Section>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Closed> {
+        let Some(known) = self.known.get_mut(path) else { return Ok(()) };
+        if known.condition == condition && sections.is_empty() && known.cursor != Cursor::default() {
+            return Ok(());
+        }
+        known.condition = condition;
+        sink.step(JournalStep {
+            path: path.clone(),
+            from: (known.cursor.offset, known.cursor.marker),
+            to: known.cursor.clone(),
+            condition,
+            revised: false,
+            whole: false,
+            sections,
+            lines: LineCounts::default(),
+            anomalies: Anomalies::default(),
+            bytes: 0,
+        })
+    }
+
+    fn real_path(&self, path: &JournalPath) -> Option<PathBuf> {
+        let home = self.homes.iter().find(|home| home.id == path.home)?;
+        Some(real_path(&home.gemini.join("tmp"), path))
+    }
+
+    /// The journal at a path, by its place alone.
+    fn journal_of(&self, path: &Path) -> Option<JournalPath> {
+        self.homes.iter().find_map(|home| {
+            let below = path.strip_prefix(home.gemini.join("tmp")).ok()?.to_str()?;
+            let (dir, below) = below.split_once('/')?;
+            let file = below.strip_prefix("chats/")?;
+            name::of_path(file)?;
+            Some(JournalPath { home: home.id, project_dir: dir.into(), file: file.into() })
+        })
+    }
+}
+
+fn real_path(tmp: &Path, path: &JournalPath) -> PathBuf {
+    tmp.join(&*path.project_dir).join("chats").join(&*path.file)
+}
+
+/// The unfinished tail of a journal that was deleted before it was finished.
+fn torn(known: &Known) -> Section {
+    let at = known.cursor.context.at.unwrap_or(known.name.minute);
+    let session = known.name.parent.clone().or_else(|| known.cursor.context.session.clone());
+    Section {
+        session: session.unwrap_or_else(|| nameless(&known.name.id_part).into()),
+        role: if known.name.parent.is_some() { Role::Subagent } else { Role::Main },
+        starts: Vec::new(),
+        requests: Vec::new(),
+        prompts: None,
+        undecodable: vec![Undecodable {
+            offset: known.cursor.offset,
+            len: known.cursor.seen.len.saturating_sub(known.cursor.offset),
+            reason: Broken::TornTail,
+            at,
+            ids: Vec::new(),
+        }],
+    }
+}
+
+fn failure(error: &io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::PermissionDenied { Failure::Permission } else { Failure::Io }
+}
+
+fn no_name() -> Name {
+    Name { format: Format::Jsonl, id_part: String::new(), minute: 0, parent: None }
+}
+
+/// Skipped entries need no journal's name.
+fn skipped_name(condition: Condition) -> Option<Name> {
+    matches!(condition, Condition::Skipped(_)).then(no_name)
+}

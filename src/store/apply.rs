@@ -1,0 +1,221 @@
+//! A step of a journal becomes rows and counters, all in the transaction that
+//! moves its cursor (architecture, house rule 1).
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use rusqlite::{Connection, params};
+
+use super::StoreError;
+use super::counter_names::{
+    JOURNAL_ANOMALIES, JOURNAL_BYTES, JOURNAL_LINES, JOURNAL_REVISIONS, JOURNAL_UNDECODABLE,
+};
+use super::journals::{self, Before};
+use super::ownership;
+use super::requests::At;
+use super::tuples::{Growth, TupleKey};
+use crate::ledger::evidence::{
+    Anomalies, Broken, Condition, Cursor, HomeId, JournalStep, Section, Undecodable,
+};
+use crate::ledger::hash::request_key;
+use crate::ledger::model::UNKNOWN;
+
+/// What became of a step.
+#[derive(Debug)]
+pub(super) enum Applied {
+    Done,
+    /// The ledger holds another cursor: another process read this journal meanwhile.
+    Stale(Cursor, Condition),
+}
+
+/// Turns steps into rows. Remembers row ids between transactions; after a
+/// rollback it must forget them.
+pub(super) struct Applier {
+    pub(super) projects: HashMap<(HomeId, Arc<str>), i64>,
+    pub(super) project_names: HashMap<i64, Arc<str>>,
+    pub(super) models: HashMap<Arc<str>, (i64, Arc<str>)>,
+    pub(super) sessions: HashMap<(HomeId, Arc<str>), i64>,
+    pub(super) tuples: HashMap<TupleKey, i64>,
+    pub(super) overflow: HashSet<i64>,
+    pub(super) growth: HashMap<i64, Growth>,
+    counts: HashMap<(&'static str, &'static str), u64>,
+    pub(super) unknown_model: Arc<str>,
+    pub(super) max_tuples: u64,
+}
+
+/// So many session ids are remembered; ids of sessions long done are asked for again.
+const MAX_SESSIONS: usize = 10_000;
+
+impl Applier {
+    pub(super) fn new(max_tuples: u64) -> Self {
+        Self {
+            projects: HashMap::new(),
+            project_names: HashMap::new(),
+            models: HashMap::new(),
+            sessions: HashMap::new(),
+            tuples: HashMap::new(),
+            overflow: HashSet::new(),
+            growth: HashMap::new(),
+            counts: HashMap::new(),
+            unknown_model: UNKNOWN.into(),
+            max_tuples,
+        }
+    }
+
+    /// Forgets everything: the transaction that made it was rolled back.
+    pub(super) fn forget(&mut self) {
+        *self = Self::new(self.max_tuples);
+    }
+
+    /// Adds to a counter of the service's own work.
+    pub(super) fn count(&mut self, name: &'static str, label: &'static str, by: u64) {
+        if by > 0 {
+            *self.counts.entry((name, label)).or_default() += by;
+        }
+    }
+
+    /// Applies one step inside the caller's transaction.
+    pub(super) fn step(
+        &mut self,
+        c: &Connection,
+        step: &JournalStep,
+        now_ms: i64,
+    ) -> Result<Applied, StoreError> {
+        let before = journals::before(c, &step.path)?;
+        if !self.advance(c, &before, step)? {
+            return Ok(Applied::Stale(before.cursor, before.condition));
+        }
+        self.forget_torn(c, &before, step)?;
+        let project = self.project(c, step.path.home, &step.path.project_dir)?;
+        for section in &step.sections {
+            self.section(c, &before, step, section, project, now_ms)?;
+        }
+        self.count_step(step);
+        if self.sessions.len() > MAX_SESSIONS {
+            self.sessions.clear();
+        }
+        Ok(Applied::Done)
+    }
+
+    /// Writes the counters that the transaction's steps moved.
+    pub(super) fn flush(&mut self, c: &Connection) -> Result<(), StoreError> {
+        self.flush_tuples(c)?;
+        let mut add = c.prepare_cached(
+            "INSERT INTO counters (name, label, value) VALUES (?1, ?2, ?3)
+             ON CONFLICT (name, label) DO UPDATE SET value = value + excluded.value",
+        )?;
+        for ((name, label), value) in self.counts.drain() {
+            add.execute(params![name, label, value.cast_signed()])?;
+        }
+        Ok(())
+    }
+
+    fn section(
+        &mut self,
+        c: &Connection,
+        before: &Before,
+        step: &JournalStep,
+        section: &Section,
+        project: i64,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let home = step.path.home;
+        let session = self.session(c, home, &section.session, project)?;
+        self.starts(c, session, &section.starts)?;
+        if let Some((first, last)) = section.prompts {
+            c.prepare_cached(
+                "UPDATE sessions SET first_prompt_at = min(coalesce(first_prompt_at, ?2), ?2),
+                                     last_prompt_at = max(coalesce(last_prompt_at, ?3), ?3) WHERE id = ?1",
+            )?
+            .execute([session, first, last])?;
+        }
+        let found = At { home, session, project, role: section.role };
+        for request in &section.requests {
+            self.request(c, &found, request, now_ms)?;
+        }
+        for line in &section.undecodable {
+            self.undecodable(c, before.id, home, session, line)?;
+        }
+        if !section.requests.is_empty() || !section.undecodable.is_empty() {
+            c.prepare_cached(
+                "INSERT OR IGNORE INTO journal_sessions (journal_id, session_id) VALUES (?1, ?2)",
+            )?
+            .execute([before.id, session])?;
+        }
+        Ok(())
+    }
+
+    /// A header not seen before may change whose the copied requests are.
+    fn starts(&mut self, c: &Connection, session: i64, starts: &[i64]) -> Result<(), StoreError> {
+        let mut insert = c.prepare_cached(
+            "INSERT OR IGNORE INTO session_starts (session_id, started_at) VALUES (?1, ?2)",
+        )?;
+        let mut new = false;
+        for start in starts {
+            new |= insert.execute([session, *start])? > 0;
+        }
+        if new { ownership::reown_session(c, session) } else { Ok(()) }
+    }
+
+    fn undecodable(
+        &mut self,
+        c: &Connection,
+        journal: i64,
+        home: HomeId,
+        session: i64,
+        line: &Undecodable,
+    ) -> Result<(), StoreError> {
+        let (offset, len) = (line.offset.cast_signed(), line.len.cast_signed());
+        let new = c
+            .prepare_cached(
+                "INSERT OR IGNORE INTO undecodable (journal_id, offset, len, reason, session_id, at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![journal, offset, len, line.reason.as_str(), session, line.at])?;
+        if new == 0 {
+            return Ok(());
+        }
+        self.count(JOURNAL_UNDECODABLE, line.reason.as_str(), 1);
+        let mut insert = c.prepare_cached(
+            "INSERT OR IGNORE INTO undecodable_ids (journal_id, offset, len, home_id, key, message_id)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?;
+        for id in &line.ids {
+            insert.execute(params![journal, offset, len, home.0, request_key(id), &**id])?;
+        }
+        Ok(())
+    }
+
+    /// What a tail or a whole document said is said anew by this step.
+    fn forget_torn(&mut self, c: &Connection, before: &Before, step: &JournalStep) -> Result<(), StoreError> {
+        if step.whole {
+            c.prepare_cached("DELETE FROM undecodable WHERE journal_id = ?1")?.execute([before.id])?;
+        } else if before.condition == Condition::Torn
+            && !step.revised
+            && step.to.offset > before.cursor.offset
+        {
+            c.prepare_cached(
+                "DELETE FROM undecodable WHERE journal_id = ?1 AND offset = ?2 AND reason = ?3",
+            )?
+            .execute(params![
+                before.id,
+                before.cursor.offset.cast_signed(),
+                Broken::TornTail.as_str()
+            ])?;
+        }
+        Ok(())
+    }
+
+    fn count_step(&mut self, step: &JournalStep) {
+        self.count(JOURNAL_BYTES, "", step.bytes);
+        self.count(JOURNAL_REVISIONS, "", u64::from(step.revised));
+        let lines = &step.lines;
+        self.count(JOURNAL_LINES, "repeat", lines.repeats);
+        self.count(JOURNAL_LINES, "control", lines.control);
+        self.count(JOURNAL_LINES, "other", lines.other);
+        self.count(JOURNAL_LINES, "undecodable", lines.undecodable);
+        for (kind, count) in Anomalies::KINDS.into_iter().zip(step.anomalies.counts()) {
+            self.count(JOURNAL_ANOMALIES, kind, count);
+        }
+    }
+}

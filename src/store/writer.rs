@@ -1,0 +1,282 @@
+//! The one thread that writes: takes evidence from a bounded queue, commits
+//! it in batches, keeps what it cannot write yet.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::apply::{Applied, Applier};
+use super::{StoreError, journals, names, open};
+use crate::ledger::evidence::{Condition, Cursor, HomeId, JournalPath, JournalStep, ProjectFact};
+
+/// How many messages wait at most: sources block behind them.
+const QUEUE: usize = 64;
+
+/// How many messages one transaction takes at most.
+const BATCH: usize = 64;
+
+/// How long a failed commit waits before it is tried again.
+const RETRY: Duration = Duration::from_millis(250);
+
+/// A journal whose cursor another process moved: the ledger's word on it.
+pub type Stale = (JournalPath, Cursor, Condition);
+
+/// What the writer tells whoever watches it.
+pub trait WriterEvents: Send + Sync {
+    /// A transaction committed, in seconds.
+    fn committed(&self, seconds: f64);
+    /// The ledger cannot be written for now; `None`: it can again.
+    fn blocked(&self, error: Option<&StoreError>);
+    /// Messages waiting.
+    fn queued(&self, length: usize);
+    /// A step was refused by compare-and-set.
+    fn stale(&self, stale: Stale);
+}
+
+/// How the writer works.
+#[derive(Clone)]
+pub struct WriterSettings {
+    /// Most label sets a home's counters have.
+    pub max_tuples: u64,
+    /// Whether to wait and try again for ever; otherwise the first failure ends it.
+    pub patient: bool,
+    /// Unix milliseconds.
+    pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
+    /// Monotonic seconds, for the commit duration.
+    pub stopwatch: Arc<dyn Fn() -> f64 + Send + Sync>,
+}
+
+enum Message {
+    Project(ProjectFact),
+    Step(Box<JournalStep>),
+    Imported(HomeId),
+    Flush(SyncSender<Result<(), String>>),
+    Stop,
+}
+
+/// A handle on the writer thread; dropping the last one lets it finish.
+#[derive(Clone)]
+pub struct Writer {
+    queue: SyncSender<Message>,
+}
+
+/// The thread behind [`Writer`]; joins after [`Writer::stop`].
+pub struct WriterThread {
+    thread: JoinHandle<Result<(), StoreError>>,
+}
+
+impl WriterThread {
+    /// Waits for the thread.
+    ///
+    /// # Errors
+    /// What ended it early.
+    pub fn join(self) -> Result<(), StoreError> {
+        self.thread.join().unwrap_or(Err(StoreError::Stopped))
+    }
+}
+
+/// A ledger opened for writing, before its thread starts.
+pub struct Ledger {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Ledger {
+    /// Opens, creates or migrates the ledger's file.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with the file and what to do.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self { connection: open::open_writer(path)?, path: path.to_owned() })
+    }
+
+    /// Registers a home; its name is given once and made unique.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn home(&mut self, path: &Path, name: &str) -> Result<HomeId, StoreError> {
+        let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let id = names::home(&tx, &path.to_string_lossy(), name)?;
+        tx.commit()?;
+        Ok(id)
+    }
+
+    /// The journals of a home with their cursors.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn journals(&self, home: HomeId) -> Result<Vec<Stale>, StoreError> {
+        journals::all(&self.connection, home)
+    }
+
+    /// Starts the writer thread.
+    ///
+    /// # Panics
+    /// Where the system gives no thread.
+    #[must_use]
+    pub fn start(self, settings: WriterSettings, events: Arc<dyn WriterEvents>) -> (Writer, WriterThread) {
+        let (queue, messages) = sync_channel(QUEUE);
+        let applier = Applier::new(settings.max_tuples);
+        let mut work = Work { connection: self.connection, path: self.path, applier, settings, events };
+        let thread = std::thread::Builder::new()
+            .name("ledger".into())
+            .spawn(move || work.run(&messages))
+            .expect("a thread can be started");
+        (Writer { queue }, WriterThread { thread })
+    }
+}
+
+impl Writer {
+    /// # Errors
+    /// [`StoreError::Stopped`] where the writer ended.
+    pub fn project(&self, fact: ProjectFact) -> Result<(), StoreError> {
+        self.send(Message::Project(fact))
+    }
+
+    /// Hands a step over; blocks while the queue is full.
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`] where the writer ended.
+    pub fn step(&self, step: JournalStep) -> Result<(), StoreError> {
+        self.send(Message::Step(Box::new(step)))
+    }
+
+    /// Marks the first import of a home as done: what comes now is spend.
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`] where the writer ended.
+    pub fn imported(&self, home: HomeId) -> Result<(), StoreError> {
+        self.send(Message::Imported(home))
+    }
+
+    /// Waits until everything handed over before is committed.
+    ///
+    /// # Errors
+    /// What kept it from being committed, as a sentence.
+    pub fn flush(&self) -> Result<(), String> {
+        let (reply, done) = sync_channel(1);
+        let stopped = |_| StoreError::Stopped.to_string();
+        self.queue.send(Message::Flush(reply)).map_err(|e| stopped(e.to_string()))?;
+        done.recv().map_err(|e| stopped(e.to_string()))?
+    }
+
+    /// Lets the writer end after what was handed over.
+    pub fn stop(&self) {
+        // A writer that already ended needs no word.
+        let _ = self.queue.send(Message::Stop);
+    }
+
+    fn send(&self, message: Message) -> Result<(), StoreError> {
+        self.queue.send(message).map_err(|_| StoreError::Stopped)
+    }
+}
+
+struct Work {
+    connection: Connection,
+    path: PathBuf,
+    applier: Applier,
+    settings: WriterSettings,
+    events: Arc<dyn WriterEvents>,
+}
+
+impl Work {
+    fn run(&mut self, messages: &Receiver<Message>) -> Result<(), StoreError> {
+        loop {
+            let first = match messages.recv_timeout(Duration::from_secs(3600)) {
+                Ok(message) => message,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.tidy();
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            let mut batch = vec![first];
+            while batch.len() < BATCH
+                && !matches!(batch.last(), Some(Message::Flush(_) | Message::Stop))
+                && let Ok(message) = messages.try_recv()
+            {
+                batch.push(message);
+            }
+            self.events.queued(batch.len());
+            let result = self.persist(&batch);
+            self.events.queued(0);
+            let stop = matches!(batch.last(), Some(Message::Stop));
+            if let Some(Message::Flush(reply)) = batch.pop() {
+                // Nobody waiting any more is no failure.
+                let _ = reply.send(result.as_ref().map(|_| ()).map_err(ToString::to_string));
+            }
+            result?;
+            if stop {
+                break;
+            }
+        }
+        self.tidy();
+        self.connection.execute_batch("PRAGMA optimize;").map_err(StoreError::from)
+    }
+
+    /// Commits a batch, again and again where waiting may help.
+    fn persist(&mut self, batch: &[Message]) -> Result<(), StoreError> {
+        let mut blocked = false;
+        loop {
+            let result = self.commit(batch);
+            match result {
+                Ok(stale) => {
+                    if blocked {
+                        self.events.blocked(None);
+                    }
+                    stale.into_iter().for_each(|stale| self.events.stale(stale));
+                    return Ok(());
+                }
+                Err(error) => {
+                    self.applier.forget();
+                    let error = error.at(&self.path);
+                    blocked = true;
+                    self.events.blocked(Some(&error));
+                    if !(self.settings.patient && error.may_pass()) {
+                        return Err(error);
+                    }
+                    std::thread::sleep(RETRY);
+                }
+            }
+        }
+    }
+
+    fn commit(&mut self, batch: &[Message]) -> Result<Vec<Stale>, StoreError> {
+        if batch.iter().all(|message| matches!(message, Message::Flush(_) | Message::Stop)) {
+            return Ok(Vec::new());
+        }
+        let started = (self.settings.stopwatch)();
+        let now_ms = (self.settings.clock)();
+        let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut stale = Vec::new();
+        for message in batch {
+            match message {
+                Message::Project(fact) => drop(self.applier.project_fact(&tx, fact)?),
+                Message::Step(step) => match self.applier.step(&tx, step, now_ms)? {
+                    Applied::Done => {}
+                    Applied::Stale(cursor, condition) => stale.push((step.path.clone(), cursor, condition)),
+                },
+                Message::Imported(home) => {
+                    tx.execute(
+                        "UPDATE homes SET imported_at = ?2 WHERE id = ?1 AND imported_at IS NULL",
+                        [home.0, now_ms],
+                    )?;
+                }
+                Message::Flush(_) | Message::Stop => {}
+            }
+        }
+        self.applier.flush(&tx)?;
+        tx.commit()?;
+        self.events.committed((self.settings.stopwatch)() - started);
+        Ok(stale)
+    }
+
+    /// Gives the write-ahead log back. A reader in the way is no failure: next time.
+    fn tidy(&self) {
+        let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE);");
+    }
+}
