@@ -6,6 +6,7 @@
 //!   transaction while it waits for anything else.
 //! - **Look first** at `migrations/`, then [`apply`] (a step becomes rows), then [`read`].
 
+pub mod counter_names;
 pub mod read;
 
 /// What can go wrong with the ledger's file, in the user's words.
