@@ -5,4 +5,5 @@
 //! - **Never**: write to the ledger, or decide what a figure claims.
 //! - **Look first** at `report::build` (rows of a report) and `metrics` (families of a scrape).
 
+pub mod http;
 pub mod metrics;
