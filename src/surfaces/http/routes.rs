@@ -20,10 +20,11 @@ pub struct Options {
 
 /// The router of one listener. `get` answers `HEAD` too.
 pub fn router(views: Arc<dyn Views>, options: Options) -> Router {
-    let Options { telemetry_path: TelemetryPath(metrics), hosts } = options;
+    let Options { telemetry_path, hosts } = options;
+    let metrics = telemetry_path.as_str();
     Router::new()
         .route("/", get(handlers::root))
-        .route(&metrics, get(handlers::metrics))
+        .route(metrics, get(handlers::metrics))
         .route("/-/healthy", get(handlers::healthy))
         .route("/-/ready", get(handlers::ready))
         .route("/api/v1/state", get(handlers::state))
@@ -31,7 +32,7 @@ pub fn router(views: Arc<dyn Views>, options: Options) -> Router {
         .route("/api/v1/sessions/{id}", get(handlers::session))
         .fallback(handlers::not_found)
         .method_not_allowed_fallback(handlers::method_not_allowed)
-        .with_state(Shared::new(views, &metrics))
+        .with_state(Shared::new(views, metrics))
         // The last layer sees a request first.
         .layer(RequestBodyLimitLayer::new(MAX_BODY))
         .layer(from_fn(handlers::bounded_body))
@@ -50,6 +51,13 @@ impl Default for TelemetryPath {
     }
 }
 
+impl TelemetryPath {
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 impl std::str::FromStr for TelemetryPath {
     type Err = String;
 
@@ -63,11 +71,5 @@ impl std::str::FromStr for TelemetryPath {
             return Err(format!("the telemetry path `{path}` is taken by something else"));
         }
         Ok(Self(path.to_owned()))
-    }
-}
-
-impl std::fmt::Display for TelemetryPath {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
     }
 }

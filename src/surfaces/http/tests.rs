@@ -246,9 +246,9 @@ async fn over_a_real_connection() {
     let talk = move |request: &'static str| {
         let mut stream = std::net::TcpStream::connect(address).expect("connects");
         stream.write_all(request.as_bytes()).expect("sends");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("answers");
-        answer
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("answers");
+        String::from_utf8(answer).expect("plain text")
     };
     let answers = tokio::task::spawn_blocking(move || {
         [

@@ -1,7 +1,8 @@
 //! The process's own numbers under the names every client library uses, read
 //! from `/proc` (Linux only).
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use super::family::{Descriptor, Family, Kind};
@@ -52,10 +53,10 @@ pub(super) fn read() -> io::Result<Option<Sample>> {
 
 fn read_from(proc: &Path) -> io::Result<Sample> {
     let own = proc.join("self");
-    let text = |path: &Path| std::fs::read_to_string(path);
+    let text = |path: &Path| read_all(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let Stat { ticks, threads, start_ticks, virtual_bytes } =
         Stat::parse(&text(&own.join("stat"))?).ok_or_else(|| unreadable("stat"))?;
-    let (tick, page) = auxv(&std::fs::read(own.join("auxv"))?);
+    let (tick, page) = auxv(&read_all(&own.join("auxv"))?);
     let boot = boot_time(&text(&proc.join("stat"))?).ok_or_else(|| unreadable("btime"))?;
     let resident_pages = text(&own.join("statm"))?
         .split_ascii_whitespace()
@@ -73,6 +74,14 @@ fn read_from(proc: &Path) -> io::Result<Sample> {
         start_time: boot as f64 + start_ticks as f64 / tick,
         threads,
     })
+}
+
+/// The file's first bytes; `/proc` writes far less than the limit.
+fn read_all(path: &Path) -> io::Result<Vec<u8>> {
+    const LIMIT: u64 = 1 << 20;
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LIMIT).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn unreadable(what: &str) -> io::Error {
