@@ -6,6 +6,7 @@
 //! has the plan of the house.
 
 pub mod app;
+pub mod health;
 pub mod ledger;
 pub mod sources;
 pub mod store;

@@ -6,6 +6,7 @@
 //! - **Look first** at [`tokens`] (what a figure is), then [`bound`] (what it claims),
 //!   then [`identity`] (which request it is and whose).
 
+pub mod blind_spots;
 pub mod bound;
 pub mod evidence;
 pub mod hash;

@@ -1,17 +1,58 @@
-//! Names of the service's own counters, as rows of `counters` hold them and
-//! as the metrics show them behind their prefix.
+//! Names and labels of the counters table: the store moves them in the
+//! transaction of the rows they count, the metrics room shows them.
+//!
+//! A counter is keyed by (name, label). Where a counter has no label, its
+//! label is the empty string. Every value is a count, bytes for
+//! [`JOURNAL_BYTES`]; none ever falls (accounting R69).
 
-/// Label: `request`, `repeat`, `control`, `other`, `undecodable`.
+use crate::ledger::evidence::{Anomalies, Broken, Failure, Skip};
+
+/// Lines read from journals, by [`LINE_KINDS`].
 pub const JOURNAL_LINES: &str = "journal_lines";
+/// Bytes read from journals.
 pub const JOURNAL_BYTES: &str = "journal_bytes";
+/// Journals found rewritten and read from their start again.
 pub const JOURNAL_REVISIONS: &str = "journal_revisions";
+/// Journals deleted before they were read to their end.
 pub const JOURNALS_LOST: &str = "journals_lost";
-/// Label: a `Failure`.
+/// Attempts to read a journal that failed, by [`Failure`].
 pub const JOURNAL_FAILED_READS: &str = "journal_failed_reads";
-/// Label: a `Skip`.
+/// Things with a journal's name that are not opened, by [`Skip`].
 pub const JOURNAL_SKIPPED: &str = "journal_skipped";
-/// Label: one of `Anomalies::KINDS`.
+/// Oddities of records that change no figure silently, by [`Anomalies::KINDS`].
 pub const JOURNAL_ANOMALIES: &str = "journal_anomalies";
-/// Label: a `Broken`.
+/// Lines of unknown content, by [`Broken`].
 pub const JOURNAL_UNDECODABLE: &str = "journal_undecodable";
+/// Label sets that came after `metrics.max_tuples` and went to `other`.
 pub const LABEL_OVERFLOW: &str = "label_overflow";
+
+/// The label of a counter that has none.
+pub const NO_LABEL: &str = "";
+
+/// A line that brought a request not read before.
+pub const LINE_REQUEST: &str = "request";
+/// A line that repeats a request already read.
+pub const LINE_REPEAT: &str = "repeat";
+/// `$set`, `$rewindTo`, `$patch` and headers.
+pub const LINE_CONTROL: &str = "control";
+/// Records that carry no tokens.
+pub const LINE_OTHER: &str = "other";
+/// Lines of unknown content.
+pub const LINE_UNDECODABLE: &str = "undecodable";
+
+/// The labels of [`JOURNAL_LINES`].
+pub const LINE_KINDS: [&str; 5] = [LINE_REQUEST, LINE_REPEAT, LINE_CONTROL, LINE_OTHER, LINE_UNDECODABLE];
+
+/// The closed list of labels of a counter; `None` for a name that is no counter.
+#[must_use]
+pub fn labels(name: &str) -> Option<Vec<&'static str>> {
+    Some(match name {
+        JOURNAL_LINES => LINE_KINDS.to_vec(),
+        JOURNAL_FAILED_READS => Failure::ALL.map(Failure::as_str).to_vec(),
+        JOURNAL_SKIPPED => Skip::ALL.map(Skip::as_str).to_vec(),
+        JOURNAL_ANOMALIES => Anomalies::KINDS.to_vec(),
+        JOURNAL_UNDECODABLE => Broken::ALL.map(Broken::as_str).to_vec(),
+        JOURNAL_BYTES | JOURNAL_REVISIONS | JOURNALS_LOST | LABEL_OVERFLOW => vec![NO_LABEL],
+        _ => return None,
+    })
+}

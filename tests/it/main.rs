@@ -1,1 +1,3 @@
-fn main() {}
+//! The integration tests, as one binary.
+
+mod exposition;

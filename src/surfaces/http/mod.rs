@@ -1,0 +1,28 @@
+//! The service over HTTP.
+//!
+//! - **In**: requests; the answers of [`Views`], which the app puts together
+//!   from the store, the reports and the metrics.
+//! - **Out**: the landing page, metrics, health, and JSON.
+//! - **Never**: read the ledger on an async thread, answer a name that is not
+//!   ours, or put a figure together itself.
+//! - **Look first** at [`routes`]: every route on one page.
+
+mod error;
+mod handlers;
+mod hosts;
+mod landing;
+pub mod query;
+pub mod ready;
+pub mod routes;
+pub mod state;
+mod views;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::ApiError;
+pub use hosts::Hosts;
+pub use query::Query;
+pub use ready::Readiness;
+pub use routes::{Options, TelemetryPath, router};
+pub use views::{Scrape, Views};
