@@ -5,6 +5,7 @@
 //! [`surfaces`] show them. [`app`] wires the rooms together; `docs/architecture.md`
 //! has the plan of the house.
 
+pub mod config;
 pub mod ledger;
 pub mod store;
 pub mod surfaces;
