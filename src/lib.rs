@@ -5,6 +5,8 @@
 //! [`surfaces`] show them. [`app`] wires the rooms together; `docs/architecture.md`
 //! has the plan of the house.
 
+pub mod app;
+pub mod cli;
 pub mod config;
 pub mod ledger;
 pub mod store;
