@@ -4,3 +4,5 @@
 //! - **Out**: reports, metrics, HTTP answers.
 //! - **Never**: write to the ledger, or decide what a figure claims.
 //! - **Look first** at `report::build` (rows of a report) and `metrics` (families of a scrape).
+
+pub mod doctor;
