@@ -6,6 +6,8 @@
 //! has the plan of the house.
 
 pub mod app;
+pub mod cli;
+pub mod config;
 pub mod health;
 pub mod ledger;
 pub mod sources;

@@ -5,5 +5,6 @@
 //! - **Never**: write to the ledger, or decide what a figure claims.
 //! - **Look first** at `report::build` (rows of a report) and `metrics` (families of a scrape).
 
+pub mod doctor;
 pub mod http;
 pub mod metrics;

@@ -1,0 +1,228 @@
+//! The command line: what can be typed, one file per command.
+//!
+//! - **In**: the arguments of the process.
+//! - **Out**: a [`Config`] and the arguments of one command, handed to `app`; an exit code.
+//! - **Never**: compute, read or write anything itself, beyond printing its own
+//!   man page and completions.
+//! - **Look first** at [`Command`] (the commands), then [`common`] (options of them all).
+//!
+//! Exit codes: 0 done; 1 the answer is no or something is wrong; 2 usage.
+
+pub mod common;
+pub mod completions;
+pub mod doctor;
+pub mod explain;
+pub mod man;
+pub mod report;
+pub mod serve;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::app;
+use crate::config::{Config, ConfigError, Env, Flags};
+
+/// What was wrong, or the answer is no.
+const FAILURE: u8 = 1;
+/// The command line itself cannot be understood.
+const USAGE: u8 = 2;
+
+/// A token ledger and quota gauge for Google's Gemini CLI.
+///
+/// gemgauge reads the journals that Gemini CLI keeps below its home, before the
+/// CLI deletes them, and keeps what every request spent in a ledger of its own.
+/// A figure that may be short is printed with ≥; what nobody measured, with —.
+#[derive(Debug, Parser)]
+#[command(name = "gemgauge", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub common: common::Common,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "one is made in the life of a process")]
+pub enum Command {
+    Serve(serve::Serve),
+    Report(report::Report),
+    Explain(explain::Explain),
+    Doctor(doctor::Doctor),
+    Completions(completions::Completions),
+    Man(man::Man),
+}
+
+/// Reads the command line; prints help, version or what is wrong with it, and
+/// ends the process, where that is the answer.
+#[must_use]
+pub fn parse() -> Cli {
+    Cli::parse()
+}
+
+/// The command line as a value: for completions, the man page and tests.
+#[must_use]
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// The whole program.
+#[must_use]
+pub fn main() -> ExitCode {
+    run(parse()).unwrap_or_else(|error| {
+        if is_broken_pipe(&error) {
+            // Whoever read us has seen enough: `gemgauge report | head`.
+            return ExitCode::SUCCESS;
+        }
+        eprintln!("gemgauge: {error:#}");
+        let usage = error.downcast_ref::<ConfigError>().is_some_and(ConfigError::is_usage);
+        ExitCode::from(if usage { USAGE } else { FAILURE })
+    })
+}
+
+fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let mut flags = cli.common.into_flags();
+    match cli.command {
+        Command::Serve(serve) => {
+            serve.apply(&mut flags);
+            app::serve(configuration(&flags)?)
+        }
+        Command::Report(report) => app::report(configuration(&flags)?, &report),
+        Command::Explain(explain) => app::explain(configuration(&flags)?, &explain),
+        Command::Doctor(doctor) => app::doctor(configuration(&flags)?, &doctor),
+        Command::Completions(completions) => completions.print(&mut io::stdout().lock()),
+        Command::Man(man) => man.print(&mut io::stdout().lock()),
+    }
+}
+
+fn configuration(flags: &Flags) -> Result<Config, ConfigError> {
+    Config::load(flags, &Env::of_process())
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |io: &io::Error| io.kind() == io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(broken))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::error::ErrorKind;
+
+    fn parsed(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(std::iter::once("gemgauge").chain(line.split_whitespace()))
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn common_options_stand_before_or_after_the_command() {
+        for line in
+            ["--db /x --home a --home b -vv -z UTC report", "report --db /x --home a --home b -v -v -z UTC"]
+        {
+            let flags = parsed(line).unwrap().common.into_flags();
+            assert_eq!(flags.layer.db.unwrap().to_str(), Some("/x"));
+            assert_eq!((flags.homes.len(), flags.verbose), (2, 2));
+            assert_eq!(flags.layer.timezone.as_deref(), Some("UTC"));
+        }
+    }
+
+    #[test]
+    fn serve_takes_the_flags_every_exporter_has() {
+        let line = "serve --web.listen-address 127.0.0.1:1 --web.listen-address=[::1]:2 \
+                    --web.telemetry-path /m --web.allow-unauthenticated --log-format json";
+        let cli = parsed(line).unwrap();
+        let mut flags = cli.common.into_flags();
+        let Command::Serve(serve) = cli.command else { panic!("serve") };
+        serve.apply(&mut flags);
+        let web = flags.layer.web.unwrap();
+        assert_eq!(web.listen_address.unwrap()[1].to_string(), "[::1]:2");
+        assert_eq!(web.telemetry_path.unwrap().as_str(), "/m");
+        assert_eq!(web.allow_unauthenticated, Some(true));
+    }
+
+    #[test]
+    fn a_report_says_its_kind_in_either_number() {
+        for kind in ["daily", "day", "sessions", "session", "homes", "home"] {
+            let Command::Report(report) = parsed(&format!("report {kind}")).unwrap().command else {
+                panic!("report")
+            };
+            assert_eq!(report.kind, kind);
+        }
+        let Command::Report(report) = parsed("report").unwrap().command else { panic!("report") };
+        assert_eq!(report.kind, "daily");
+    }
+
+    #[test]
+    fn one_format_at_a_time() {
+        for (line, format) in [
+            ("report", report::Format::Table),
+            ("report -j", report::Format::Json),
+            ("report --json", report::Format::Json),
+            ("report --csv", report::Format::Csv),
+            ("report --markdown", report::Format::Markdown),
+            ("report --format csv", report::Format::Csv),
+        ] {
+            let Command::Report(report) = parsed(line).unwrap().command else { panic!("report") };
+            assert_eq!(report.format(), format, "{line}");
+        }
+        for line in ["report --json --csv", "report --format json --markdown"] {
+            assert_eq!(parsed(line).unwrap_err().kind(), ErrorKind::ArgumentConflict, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_usage() {
+        for line in [
+            "report yearly",
+            "report --by user",
+            "report --sort cost",
+            "report --order up",
+            "report --limit 0",
+            "report --fromat csv",
+            "serve --web.listen-address nowhere",
+            "serve --web.telemetry-path metrics",
+            "explain",
+            "completions tcsh",
+            "--log-format xml doctor",
+            "frobnicate",
+            "",
+        ] {
+            assert_eq!(parsed(line).unwrap_err().exit_code(), i32::from(USAGE), "{line}");
+        }
+    }
+
+    #[test]
+    fn every_option_says_what_it_is_for() {
+        for command in command().get_subcommands().chain([&command()]) {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            for arg in command.get_arguments() {
+                assert!(arg.get_help().is_some(), "{} {}", command.get_name(), arg.get_id());
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_variable_can_say_the_help_says() {
+        let mut command = command();
+        command.build();
+        let serve = command.find_subcommand_mut("serve").unwrap();
+        let help = serve.render_long_help().to_string();
+        for key in crate::config::keys::KEYS {
+            let Some(flag) = key.flag.filter(|flag| flag.starts_with("--")) else { continue };
+            assert!(help.contains(flag) && help.contains(key.env), "{flag} {}", key.env);
+        }
+    }
+
+    #[test]
+    fn a_reader_that_has_seen_enough_is_no_failure() {
+        let error =
+            anyhow::Error::from(io::Error::from(io::ErrorKind::BrokenPipe)).context("writing the report");
+        assert!(is_broken_pipe(&error));
+        assert!(!is_broken_pipe(&anyhow::anyhow!("else")));
+    }
+}

@@ -1,0 +1,36 @@
+use clap::Args;
+
+use crate::config::{Flags, ListenAddress, TelemetryPath, WebLayer};
+
+/// Watch the homes, keep the ledger up to date and serve metrics and figures.
+///
+/// One line says where the page and the metrics are. One `serve` runs per
+/// ledger; a second one exits with 1 and names the first.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Where to listen, host:port. Repeatable
+    /// [env: GEMGAUGE_WEB_LISTEN_ADDRESS, separated by commas] [default: 127.0.0.1:10436]
+    #[arg(long = "web.listen-address", value_name = "ADDRESS")]
+    pub listen_address: Vec<ListenAddress>,
+
+    /// Where Prometheus scrapes [env: GEMGAUGE_WEB_TELEMETRY_PATH] [default: /metrics]
+    #[arg(long = "web.telemetry-path", value_name = "PATH")]
+    pub telemetry_path: Option<TelemetryPath>,
+
+    /// Listen on addresses that other machines reach although nothing asks who
+    /// reads there [env: GEMGAUGE_WEB_ALLOW_UNAUTHENTICATED]
+    #[arg(long = "web.allow-unauthenticated")]
+    pub allow_unauthenticated: bool,
+}
+
+impl Serve {
+    /// Adds these flags to the common ones.
+    pub fn apply(self, flags: &mut Flags) {
+        flags.layer.web = Some(WebLayer {
+            listen_address: (!self.listen_address.is_empty()).then_some(self.listen_address),
+            telemetry_path: self.telemetry_path,
+            allowed_hosts: None,
+            allow_unauthenticated: self.allow_unauthenticated.then_some(true),
+        });
+    }
+}

@@ -1,0 +1,128 @@
+//! What the user wants: one struct, from defaults, file, environment and flags.
+//!
+//! - **In**: the flags ([`Flags`]), the environment ([`Env`]) and one YAML file.
+//! - **Out**: a [`Config`] whose values are all valid, and where each came from ([`Setting`]).
+//! - **Never**: ask the operating system for a variable anywhere but in [`env`], or
+//!   touch the ledger.
+//! - **Look first** at [`Config::load`], then [`keys`] (every key with its variable and
+//!   its flag), then [`homes`] (which homes there are and what they are called).
+
+pub mod env;
+mod error;
+mod file;
+pub mod homes;
+pub mod keys;
+mod layer;
+mod listen;
+mod paths;
+mod read;
+mod resolve;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use env::Env;
+pub use error::ConfigError;
+pub use homes::{Home, HomeChoice};
+pub use keys::{Origin, Setting};
+pub use layer::{
+    Flags, HomeEntry, JournalsLayer, Layer, Level, LogFormat, LogLayer, MetricsLayer, TelemetryPath, WebLayer,
+};
+pub use listen::ListenAddress;
+pub use read::read_bounded;
+
+/// Everything that can be configured, resolved and checked.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The homes to watch and to read, each once. One that does not exist yet
+    /// is waited for.
+    pub homes: Vec<Home>,
+    /// What `--home` narrows a report to; empty: every home of the ledger.
+    pub chosen: Vec<HomeChoice>,
+    /// The ledger.
+    pub db: PathBuf,
+    /// An IANA zone name; `None`: the machine's own zone.
+    pub timezone: Option<String>,
+    /// Read and count to the letter of Sortie's documented rule.
+    pub strict: bool,
+    pub journals: Journals,
+    pub metrics: Metrics,
+    pub web: Web,
+    pub log: Log,
+    /// The configuration file that was read, if any.
+    pub file: Option<PathBuf>,
+    /// Every value with its origin, in the order of [`keys::KEYS`].
+    pub settings: Vec<Setting>,
+    /// Variables that start with `GEMGAUGE_` and mean nothing: misspelt, most likely.
+    pub unknown_variables: Vec<String>,
+}
+
+/// How journals are found and read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Journals {
+    /// A larger journal is a failed read (accounting R15).
+    pub max_file_bytes: u64,
+    /// A longer line, without its newline, is a failed read (accounting R15).
+    pub max_line_bytes: u64,
+    /// Between scans while a session is active.
+    pub rescan: Duration,
+    /// Between scans otherwise.
+    pub idle_rescan: Duration,
+    /// Whether to ask the system for file events; without them the scans do it all.
+    pub watch: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metrics {
+    /// Label sets (project, model, role) a home may have before `other`.
+    pub max_tuples: u64,
+}
+
+/// The HTTP side of `serve`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Web {
+    listen: Vec<ListenAddress>,
+    pub telemetry_path: TelemetryPath,
+    /// Names besides IP addresses and `localhost` that a request's `Host` may carry.
+    pub allowed_hosts: Vec<String>,
+    pub allow_unauthenticated: bool,
+}
+
+impl Web {
+    /// Where to listen.
+    ///
+    /// # Errors
+    /// When one of them can be reached from outside, nothing authenticates, and
+    /// nobody asked for that by name.
+    pub fn listen_addresses(&self) -> Result<&[ListenAddress], ConfigError> {
+        match self.listen.iter().find(|address| !address.is_loopback()) {
+            Some(open) if !self.allow_unauthenticated => {
+                Err(ConfigError::OpenListener { address: open.clone() })
+            }
+            _ => Ok(&self.listen),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    pub format: LogFormat,
+    pub level: Level,
+}
+
+impl Config {
+    /// Reads the file and puts defaults, file, environment and flags together,
+    /// the later the stronger.
+    ///
+    /// # Errors
+    /// A value that cannot be used, with where it came from and what is expected.
+    pub fn load(flags: &Flags, env: &Env) -> Result<Self, ConfigError> {
+        resolve::resolve(flags, env)
+    }
+
+    /// Where the value of `key` came from.
+    #[must_use]
+    pub fn origin(&self, key: &str) -> Origin {
+        self.settings.iter().find(|s| s.key == key).map_or(Origin::Default, |s| s.origin.clone())
+    }
+}
