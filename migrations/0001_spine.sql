@@ -37,6 +37,8 @@ CREATE TABLE sessions (
   session          TEXT NOT NULL,              -- the CLI's id, or ~ and eight characters (R13)
   name_part        TEXT NOT NULL,              -- what a journal's name carries of it
   project_id       INTEGER NOT NULL REFERENCES projects (id),
+  first_at         INTEGER,                    -- of the requests found in it
+  last_at          INTEGER,
   first_prompt_at  INTEGER,
   last_prompt_at   INTEGER,
   resolved_to      INTEGER REFERENCES sessions (id), -- of a nameless one: the session it fits

@@ -5,6 +5,9 @@
 //! - **Never**: hold a rule. It connects the rooms that do.
 //! - **Look first** at [`serve`].
 
+pub mod clock;
+pub mod ingest;
+
 use std::process::ExitCode;
 
 use crate::cli;
@@ -20,7 +23,10 @@ pub fn serve(_config: Config) -> anyhow::Result<ExitCode> {
 
 /// # Errors
 /// Whatever keeps the report from being made.
-pub fn report(_config: Config, _args: &cli::report::Report) -> anyhow::Result<ExitCode> {
+pub fn report(config: Config, _args: &cli::report::Report) -> anyhow::Result<ExitCode> {
+    let clock = clock::Clock::start();
+    let ledger = crate::store::writer::Ledger::open(&config.db)?;
+    ingest::Ingest::start(&config, ledger, Default::default(), clock, false)?.once()?;
     anyhow::bail!(NOT_YET)
 }
 

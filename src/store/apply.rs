@@ -129,6 +129,10 @@ impl Applier {
             )?
             .execute([session, first, last])?;
         }
+        let times = || section.requests.iter().map(|request| request.at);
+        if let (Some(first), Some(last)) = (times().min(), times().max()) {
+            span(c, session, first, last)?;
+        }
         let found = At { home, session, project, role: section.role };
         for request in &section.requests {
             self.request(c, &found, request, now_ms)?;
@@ -218,4 +222,15 @@ impl Applier {
             self.count(JOURNAL_ANOMALIES, kind, count);
         }
     }
+}
+
+/// Widens the time in which a session has requests. It covers copies it does
+/// not own too, so whoever owns a request, its time lies inside.
+pub(super) fn span(c: &Connection, session: i64, first: i64, last: i64) -> Result<(), StoreError> {
+    c.prepare_cached(
+        "UPDATE sessions SET first_at = min(coalesce(first_at, ?2), ?2), last_at = max(coalesce(last_at, ?3), ?3)
+         WHERE id = ?1",
+    )?
+    .execute([session, first, last])?;
+    Ok(())
 }

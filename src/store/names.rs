@@ -11,11 +11,12 @@ use crate::ledger::evidence::{HomeId, ProjectFact};
 use crate::ledger::{identity, model, project};
 
 /// Registers a home under its canonical path; the name is given once.
-pub(super) fn home(connection: &Connection, path: &str, name: &str) -> Result<HomeId, StoreError> {
-    let known =
-        connection.query_row("SELECT id FROM homes WHERE path = ?1", [path], |row| row.get(0)).optional()?;
-    if let Some(id) = known {
-        return Ok(HomeId(id));
+pub(super) fn home(connection: &Connection, path: &str, name: &str) -> Result<(HomeId, String), StoreError> {
+    let known = connection
+        .query_row("SELECT id, name FROM homes WHERE path = ?1", [path], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    if let Some((id, name)) = known {
+        return Ok((HomeId(id), name));
     }
     let taken = |name: &str| {
         connection.query_row("SELECT count(*) FROM homes WHERE name = ?1", [name], |row| row.get::<_, i64>(0))
@@ -28,7 +29,7 @@ pub(super) fn home(connection: &Connection, path: &str, name: &str) -> Result<Ho
         unique = format!("{name}-{n}");
     }
     connection.execute("INSERT INTO homes (path, name) VALUES (?1, ?2)", [path, &unique])?;
-    Ok(HomeId(connection.last_insert_rowid()))
+    Ok((HomeId(connection.last_insert_rowid()), unique))
 }
 
 impl Applier {

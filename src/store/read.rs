@@ -142,13 +142,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// What SQLite says.
     pub fn dimensions(&self) -> Result<Dimensions, StoreError> {
-        let mut dimensions = Dimensions::default();
-        self.each("SELECT id, path, name, imported_at IS NOT NULL FROM homes", [], |row| {
-            let home =
-                HomeRow { id: row.get(0)?, path: row.get(1)?, name: row.get(2)?, imported: row.get(3)? };
-            dimensions.homes.insert(home.id, home);
-            Ok(())
-        })?;
+        let mut dimensions = Dimensions { homes: self.homes()?, ..Dimensions::default() };
         self.each("SELECT id, home_id, name FROM projects WHERE folded_into IS NULL", [], |row| {
             let project = ProjectRow { id: row.get(0)?, home_id: row.get(1)?, name: row.get(2)? };
             dimensions.projects.insert(project.id, project);
@@ -253,9 +247,17 @@ impl Snapshot<'_> {
     /// What SQLite says.
     pub fn requests(&self, range: Range<i64>, mut each: impl FnMut(RequestRow)) -> Result<(), StoreError> {
         let resolved = self.resolved()?;
+        // Sessions know their span: a range of a few days touches their requests only.
+        let from = if range.start == i64::MIN {
+            "requests r"
+        } else {
+            "sessions s CROSS JOIN requests r ON r.session_id = s.id AND s.last_at >= ?1 AND s.first_at < ?2"
+        };
         self.each(
-            "SELECT id, session_id, model_id, role, at, flags, prompt, cached, tool, output, thoughts
-             FROM requests WHERE at >= ?1 AND at < ?2",
+            &format!(
+                "SELECT r.id, r.session_id, model_id, role, at, flags, prompt, cached, tool, output, thoughts
+                 FROM {from} WHERE r.at >= ?1 AND r.at < ?2"
+            ),
             [range.start, range.end],
             |row| {
                 each(request(row, &resolved)?);
@@ -283,6 +285,38 @@ impl Snapshot<'_> {
             },
         )?;
         Ok(requests)
+    }
+
+    /// Homes by id.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn homes(&self) -> Result<BTreeMap<i64, HomeRow>, StoreError> {
+        let mut homes = BTreeMap::new();
+        self.each("SELECT id, path, name, imported_at IS NOT NULL FROM homes", [], |row| {
+            let home = HomeRow { id: row.get(0)?, path: row.get(1)?, name: row.get(2)?, imported: row.get(3)? };
+            homes.insert(home.id, home);
+            Ok(())
+        })?;
+        Ok(homes)
+    }
+
+    /// Sessions with a prompt or a request in `range` (unix ms), as (session id, home id).
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn active_sessions(&self, range: Range<i64>) -> Result<BTreeMap<i64, i64>, StoreError> {
+        let mut sessions = BTreeMap::new();
+        self.each(
+            "SELECT coalesce(resolved_to, id), home_id FROM sessions
+             WHERE (last_at >= ?1 AND last_at < ?2) OR (last_prompt_at >= ?1 AND last_prompt_at < ?2)",
+            [range.start, range.end],
+            |row| {
+                sessions.insert(row.get(0)?, row.get(1)?);
+                Ok(())
+            },
+        )?;
+        Ok(sessions)
     }
 
     /// Which session a nameless one is shown as.

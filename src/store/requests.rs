@@ -4,7 +4,7 @@
 use rusqlite::{Connection, params};
 
 use super::StoreError;
-use super::apply::Applier;
+use super::apply::{Applier, span};
 use super::counter_names::{JOURNAL_LINES, JOURNAL_REVISIONS};
 use super::ownership;
 use super::tuples::clamp;
@@ -132,6 +132,7 @@ impl Applier {
         if flags & UNDATED != 0 && !request.undated {
             at = request.at;
             flags &= !UNDATED;
+            span(c, kept.session, at, at)?;
         }
         if found.role == Role::Main {
             role = Role::Main;

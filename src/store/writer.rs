@@ -27,12 +27,14 @@ pub type Stale = (JournalPath, Cursor, Condition);
 
 /// What the writer tells whoever watches it.
 pub trait WriterEvents: Send + Sync {
-    /// A transaction committed, in seconds.
-    fn committed(&self, seconds: f64);
+    /// A transaction committed; it took so long.
+    fn committed(&self, took: Duration);
     /// The ledger cannot be written for now; `None`: it can again.
     fn blocked(&self, error: Option<&StoreError>);
-    /// Messages waiting.
-    fn queued(&self, length: usize);
+    /// A message waits.
+    fn queued(&self);
+    /// So many messages wait no longer.
+    fn taken(&self, messages: usize);
     /// A step was refused by compare-and-set.
     fn stale(&self, stale: Stale);
 }
@@ -46,8 +48,8 @@ pub struct WriterSettings {
     pub patient: bool,
     /// Unix milliseconds.
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
-    /// Monotonic seconds, for the commit duration.
-    pub stopwatch: Arc<dyn Fn() -> f64 + Send + Sync>,
+    /// Time since any fixed moment, for the commit duration.
+    pub stopwatch: Arc<dyn Fn() -> Duration + Send + Sync>,
 }
 
 enum Message {
@@ -62,6 +64,7 @@ enum Message {
 #[derive(Clone)]
 pub struct Writer {
     queue: SyncSender<Message>,
+    events: Arc<dyn WriterEvents>,
 }
 
 /// The thread behind [`Writer`]; joins after [`Writer::stop`].
@@ -98,11 +101,11 @@ impl Ledger {
     ///
     /// # Errors
     /// What SQLite says.
-    pub fn home(&mut self, path: &Path, name: &str) -> Result<HomeId, StoreError> {
+    pub fn home(&mut self, path: &Path, name: &str) -> Result<(HomeId, String), StoreError> {
         let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let id = names::home(&tx, &path.to_string_lossy(), name)?;
+        let home = names::home(&tx, &path.to_string_lossy(), name)?;
         tx.commit()?;
-        Ok(id)
+        Ok(home)
     }
 
     /// The journals of a home with their cursors.
@@ -121,12 +124,18 @@ impl Ledger {
     pub fn start(self, settings: WriterSettings, events: Arc<dyn WriterEvents>) -> (Writer, WriterThread) {
         let (queue, messages) = sync_channel(QUEUE);
         let applier = Applier::new(settings.max_tuples);
-        let mut work = Work { connection: self.connection, path: self.path, applier, settings, events };
+        let mut work = Work {
+            connection: self.connection,
+            path: self.path,
+            applier,
+            settings,
+            events: events.clone(),
+        };
         let thread = std::thread::Builder::new()
             .name("ledger".into())
             .spawn(move || work.run(&messages))
             .expect("a thread can be started");
-        (Writer { queue }, WriterThread { thread })
+        (Writer { queue, events }, WriterThread { thread })
     }
 }
 
@@ -159,18 +168,18 @@ impl Writer {
     /// What kept it from being committed, as a sentence.
     pub fn flush(&self) -> Result<(), String> {
         let (reply, done) = sync_channel(1);
-        let stopped = |_| StoreError::Stopped.to_string();
-        self.queue.send(Message::Flush(reply)).map_err(|e| stopped(e.to_string()))?;
-        done.recv().map_err(|e| stopped(e.to_string()))?
+        self.send(Message::Flush(reply)).map_err(|error| error.to_string())?;
+        done.recv().map_err(|_| StoreError::Stopped.to_string())?
     }
 
     /// Lets the writer end after what was handed over.
     pub fn stop(&self) {
         // A writer that already ended needs no word.
-        let _ = self.queue.send(Message::Stop);
+        let _ = self.send(Message::Stop);
     }
 
     fn send(&self, message: Message) -> Result<(), StoreError> {
+        self.events.queued();
         self.queue.send(message).map_err(|_| StoreError::Stopped)
     }
 }
@@ -201,9 +210,8 @@ impl Work {
             {
                 batch.push(message);
             }
-            self.events.queued(batch.len());
             let result = self.persist(&batch);
-            self.events.queued(0);
+            self.events.taken(batch.len());
             let stop = matches!(batch.last(), Some(Message::Stop));
             if let Some(Message::Flush(reply)) = batch.pop() {
                 // Nobody waiting any more is no failure.

@@ -135,17 +135,23 @@ impl JournalSource {
         Ok(seen)
     }
 
-    /// Looks at what a file-system event named; `false` where only a scan can tell.
+    /// Looks at what a file-system event named, if it is a journal known to be
+    /// there; `true` where only a scan can tell what happened.
     ///
     /// # Errors
     /// [`Closed`] where the sink takes no more.
     pub fn hint(&mut self, path: &Path, now_ms: i64, sink: &mut dyn Sink) -> Result<bool, Closed> {
-        let Some(journal) = self.journal_of(path) else { return Ok(false) };
-        if !self.known.contains_key(&journal) || std::fs::symlink_metadata(path).is_err() {
-            return Ok(false);
+        match self.place(path) {
+            Place::Journal(journal) if self.known.contains_key(&journal) => {
+                if std::fs::symlink_metadata(path).is_err() {
+                    return Ok(true);
+                }
+                self.look_at(VecDeque::from([journal]), now_ms, sink)?;
+                Ok(false)
+            }
+            Place::Elsewhere => Ok(false),
+            Place::Journal(_) | Place::Unknown => Ok(true),
         }
-        self.look_at(VecDeque::from([journal]), now_ms, sink)?;
-        Ok(true)
     }
 
     /// Bytes known to be there and not read.
@@ -192,11 +198,16 @@ impl JournalSource {
         }
         self.vanished(id, &self.homes[index].gemini.clone(), &listing.unread, now_ms, sink)?;
         let gemini = &self.homes[index].gemini;
-        seen.watch.extend(gemini.parent().map(Path::to_owned));
-        seen.watch.push(gemini.clone());
+        let present = gemini.is_dir();
+        // Only what the next event can come from: a home directory is a busy place.
+        if !present {
+            seen.watch.extend(gemini.parent().map(Path::to_owned));
+        } else if listing.watch.is_empty() {
+            seen.watch.push(gemini.clone());
+        }
         seen.watch.extend(listing.watch);
         let unread = listing.unread.into_iter().map(|(path, error)| (path, error.to_string())).collect();
-        seen.homes.push(HomeHealth { home: id, present: gemini.is_dir(), unread });
+        seen.homes.push(HomeHealth { home: id, present, unread });
         Ok(())
     }
 
@@ -249,6 +260,11 @@ impl JournalSource {
             Ok(opened) => opened,
             Err(error) => return self.unopened(path, &error, sink).map(|()| false),
         };
+        if self.known.get(path).is_some_and(|known| {
+            known.condition == Condition::Read && known.cursor.seen == stamp
+        }) {
+            return Ok(false);
+        }
         let more = match self.read(path, &file, stamp, now_ms, false, sink)? {
             Ok(more) => more,
             Err(error) => return self.failed(path, failure(&error), sink).map(|()| false),
@@ -421,16 +437,34 @@ impl JournalSource {
         Some(real_path(&home.gemini.join("tmp"), path))
     }
 
-    /// The journal at a path, by its place alone.
-    fn journal_of(&self, path: &Path) -> Option<JournalPath> {
-        self.homes.iter().find_map(|home| {
-            let below = path.strip_prefix(home.gemini.join("tmp")).ok()?.to_str()?;
-            let (dir, below) = below.split_once('/')?;
-            let file = below.strip_prefix("chats/")?;
-            name::of_path(file)?;
-            Some(JournalPath { home: home.id, project_dir: dir.into(), file: file.into() })
-        })
+    /// What a path is, by its place alone.
+    fn place(&self, path: &Path) -> Place {
+        for home in &self.homes {
+            let Ok(below) = path.strip_prefix(home.gemini.join("tmp")) else { continue };
+            let Some(below) = below.to_str() else { return Place::Unknown };
+            let mut parts = below.splitn(3, '/');
+            return match (parts.next(), parts.next(), parts.next()) {
+                (Some(dir), Some("chats"), Some(file)) => match name::of_path(file) {
+                    Some(_) => {
+                        Place::Journal(JournalPath { home: home.id, project_dir: dir.into(), file: file.into() })
+                    }
+                    None => Place::Unknown,
+                },
+                (Some(_), Some("chats" | ".project_root"), None) | (Some(_), None, None) => Place::Unknown,
+                // The CLI's logs, checkpoints and tool outputs.
+                _ => Place::Elsewhere,
+            };
+        }
+        Place::Unknown
     }
+}
+
+/// Where a path lies.
+enum Place {
+    Journal(JournalPath),
+    /// Below `tmp`, where no journal can be.
+    Elsewhere,
+    Unknown,
 }
 
 fn real_path(tmp: &Path, path: &JournalPath) -> PathBuf {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 /// What an event asks for.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub enum Wake {
     /// Something changed here.
     Look(PathBuf),

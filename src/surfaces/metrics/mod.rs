@@ -76,18 +76,15 @@ impl LedgerRows {
     /// # Errors
     /// The ledger cannot be read.
     pub fn read(snapshot: &Snapshot<'_>, now: i64) -> Result<Self, StoreError> {
-        let dimensions = snapshot.dimensions()?;
-        let mut requests = Vec::new();
-        snapshot.requests(sessions::window(now), |row| requests.push((row.session_id, row.at)))?;
+        let homes = snapshot.homes()?;
         let mut live_sessions: BTreeMap<String, u64> = BTreeMap::new();
-        for id in sessions::live(&dimensions.sessions, requests, now) {
-            let session = &dimensions.sessions[&id];
-            if let Some(home) = dimensions.homes.get(&session.home_id) {
+        for home in snapshot.active_sessions(sessions::window(now))?.values() {
+            if let Some(home) = homes.get(home) {
                 *live_sessions.entry(home.name.clone()).or_default() += 1;
             }
         }
         Ok(Self {
-            homes: dimensions.homes.into_values().collect(),
+            homes: homes.into_values().collect(),
             tuples: snapshot.tuples()?,
             counters: snapshot.counters()?,
             journal_states: snapshot.journal_states()?,
