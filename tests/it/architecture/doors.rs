@@ -103,7 +103,7 @@ pub(super) fn violations(source: &Source, crates: &BTreeSet<String>) -> Vec<Stri
             let ours: Vec<&str> = ours.split("::").collect();
             path.len() >= ours.len() && path.iter().zip(&ours).all(|(a, b)| a == b)
         };
-        if !inside && !door.ours.iter().any(|ours| allowed(&ours)) {
+        if !inside && !door.ours.iter().any(allowed) {
             wrong.push(format!(
                 "{}: {} may not use crate::{}",
                 source.name(),
