@@ -255,7 +255,11 @@ impl Vars<'_> {
         key: &'static keys::Key,
     ) -> Result<Option<T>, ConfigError> {
         let Some(text) = self.text(key)? else { return Ok(None) };
-        let wrong = |error| ConfigError::value(key.key, Origin::Env(key.env), format!("`{text}`: {error}"));
+        let wrong = |error: T::Err| {
+            let error = error.to_string();
+            let message = if error.contains(text) { error } else { format!("`{text}`: {error}") };
+            ConfigError::value(key.key, Origin::Env(key.env), message)
+        };
         text.trim().parse().map(Some).map_err(wrong)
     }
 

@@ -1,3 +1,11 @@
-//! The integration tests, as one binary.
+//! All integration tests, in one binary.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test owns its files, its clock and its time"
+)]
 
+mod architecture;
 mod exposition;
+mod command_line;
+mod support;

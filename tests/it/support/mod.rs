@@ -1,0 +1,66 @@
+//! What integration tests share: a machine of their own to run gemgauge on.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory with a user's home in it. What runs there sees nothing of the
+/// real user: no environment but `HOME`, and a time zone.
+pub(crate) struct Sandbox {
+    dir: tempfile::TempDir,
+}
+
+/// What a command said.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Sandbox {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("home")).unwrap();
+        Self { dir }
+    }
+
+    /// The working directory of what runs.
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The user's home, which is the default Gemini home.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    /// Writes a file below the sandbox and makes the directories it needs.
+    pub(crate) fn write(&self, file: &str, content: &str) -> PathBuf {
+        let path = self.dir.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// gemgauge, ready to run here.
+    pub(crate) fn command<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gemgauge"));
+        command.args(args).current_dir(self.path()).env_clear().env("HOME", self.home()).env("TZ", "UTC");
+        command
+    }
+
+    /// Runs gemgauge to its end.
+    pub(crate) fn run<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Said {
+        self.command(args).output().unwrap().into()
+    }
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().expect("it was not killed"),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
