@@ -4,17 +4,28 @@
 //! - **Out**: a [`Report`], and its text in one of four formats ([`Format`]).
 //! - **Never**: decide what a figure claims (it asks `ledger`), read the clock or
 //!   the environment, or look at a terminal.
-//! - **Look first** at [`build`] (rows of a report), then [`range`] (which days).
+//! - **Look first** at [`build`] (rows of a report), then [`range`] (which days),
+//!   then [`table`] (what a person sees).
 
 pub mod build;
+pub mod csv;
 pub mod filter;
+mod flatten;
+mod grid;
+pub mod json;
+pub mod markdown;
+mod notes;
+mod number;
 pub mod range;
 mod sort;
 pub mod spec;
+pub mod table;
 mod time;
 mod tree;
 mod words;
 
+#[cfg(test)]
+mod laws;
 #[cfg(test)]
 mod sample;
 
