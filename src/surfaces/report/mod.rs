@@ -1,7 +1,8 @@
 //! Spend tables for people and scripts.
 //!
 //! - **In**: a snapshot of the ledger, a [`ReportSpec`], the time it is asked at.
-//! - **Out**: a [`Report`], and its text in one of four formats ([`Format`]).
+//! - **Out**: a [`Report`], and its text in one of four formats ([`Format`]); one
+//!   session with its requests ([`session`]).
 //! - **Never**: decide what a figure claims (it asks `ledger`), read the clock or
 //!   the environment, or look at a terminal.
 //! - **Look first** at [`build`] (rows of a report), then [`range`] (which days),
@@ -17,6 +18,9 @@ pub mod markdown;
 mod notes;
 mod number;
 pub mod range;
+pub mod session;
+mod session_json;
+mod session_text;
 mod sort;
 pub mod spec;
 pub mod table;
@@ -28,6 +32,8 @@ mod words;
 mod laws;
 #[cfg(test)]
 mod sample;
+#[cfg(test)]
+mod stored;
 
 use std::io;
 
