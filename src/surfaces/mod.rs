@@ -8,3 +8,4 @@
 pub mod doctor;
 pub mod http;
 pub mod metrics;
+pub mod report;

@@ -1,0 +1,416 @@
+//! Requests to rows: a pure function of the ledger's rows and what was asked.
+//!
+//! Every figure of this version rests on the journal watcher alone, so each is
+//! a lower bound for its reasons and those of its session (accounting row 38).
+//! The total is the sum of the rows (accounting 2.8).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+use super::filter::Selection;
+use super::range::Range;
+use super::sort::sort;
+use super::spec::{Dimension, Kind, ReportSpec};
+use super::time;
+use super::tree::{Key, Path, Sum, parts};
+use crate::ledger::bound::{Reason, Reasons};
+use crate::ledger::model::{Role, UNKNOWN};
+use crate::ledger::spend::Spend;
+use crate::store::read::{Dimensions, RequestRow, SessionRow};
+
+/// A report as every format shows it.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub kind: Kind,
+    pub timezone: TimeZone,
+    pub range: Range,
+    pub by: Vec<Dimension>,
+    /// Counts in compact units, where a person reads them.
+    pub compact: bool,
+    pub rows: Vec<Row>,
+    /// What `limit` left out: how many rows and their sum.
+    pub rest: Option<(usize, Spend)>,
+    /// The sum of the rows and the rest.
+    pub total: Spend,
+    pub sessions: SessionCounts,
+    /// Whether the ledger knows more than one home.
+    pub several_homes: bool,
+    /// A sentence for each filter that nothing in the ledger fits.
+    pub unmatched: Vec<String>,
+}
+
+/// The sessions that a report rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionCounts {
+    pub all: usize,
+    /// No file that held their requests remains.
+    pub deleted: usize,
+    /// Something was asked and nothing measured.
+    pub unmeasured: usize,
+}
+
+/// One row of a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// A session id, `2026-11-30` (of a week its Monday), `2026-11`, or a name.
+    pub key: String,
+    /// The home of a session, a project or a home row.
+    pub home: Option<String>,
+    /// The project of a session or a project row.
+    pub project: Option<String>,
+    /// Unix ms of a session's header; it may be before the range.
+    pub started_at: Option<i64>,
+    /// Unix ms of the first and last request (or unanswered prompt) within the range.
+    pub first_at: Option<i64>,
+    pub last_at: Option<i64>,
+    /// By name.
+    pub models: Vec<String>,
+    pub spend: Spend,
+    /// No file that held its requests remains.
+    pub source_deleted: bool,
+    /// By the first of [`Report::by`] that is not the class.
+    pub parts: Vec<Part>,
+}
+
+/// A part of a row, or of another part, by one dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub key: String,
+    pub spend: Spend,
+    /// Unix ms of the first and the last request.
+    pub first_at: Option<i64>,
+    pub last_at: Option<i64>,
+    pub parts: Vec<Part>,
+}
+
+/// A session without a request in the range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Silent {
+    pub session_id: i64,
+    /// Unix ms of its last prompt, else of its header.
+    pub at: Option<i64>,
+}
+
+/// A report in the making: give it every request ([`Build::add`]), then the
+/// sessions that never had one.
+pub struct Build<'a> {
+    spec: &'a ReportSpec,
+    dimensions: &'a Dimensions,
+    range: Range,
+    selection: Selection,
+    unknown_model: Option<i64>,
+    answered: BTreeSet<i64>,
+    sums: BTreeMap<Path, Sum>,
+    unmeasured: usize,
+}
+
+impl<'a> Build<'a> {
+    #[must_use]
+    pub fn new(spec: &'a ReportSpec, range: Range, dimensions: &'a Dimensions) -> Self {
+        let unknown = dimensions.models.iter().find(|(_, name)| *name == UNKNOWN);
+        Self {
+            spec,
+            dimensions,
+            range,
+            selection: spec.filters.select(dimensions),
+            unknown_model: unknown.map(|(id, _)| *id),
+            answered: BTreeSet::new(),
+            sums: BTreeMap::new(),
+            unmeasured: 0,
+        }
+    }
+
+    fn session(&self, id: i64) -> &'a SessionRow {
+        self.dimensions.sessions.get(&id).expect("the session of a request is in the same snapshot")
+    }
+
+    /// The day of a time, if it is in the range.
+    fn day(&self, at: i64) -> Option<Date> {
+        Some(time::date(&self.spec.timezone, at)).filter(|day| self.range.contains(*day))
+    }
+
+    /// Whether something at that time is in the range; what has no time is
+    /// only in a range that has no end.
+    #[must_use]
+    pub fn covers(&self, at: Option<i64>) -> bool {
+        at.map_or_else(|| self.range.is_all(), |at| self.day(at).is_some())
+    }
+
+    /// Takes a request in; those out of range or filtered out change nothing.
+    pub fn add(&mut self, request: &RequestRow) {
+        let Some(day) = self.day(request.at) else { return };
+        self.answered.insert(request.session_id);
+        if !self.selection.passes(request.session_id, Some(request.model_id)) {
+            return;
+        }
+        let session = self.session(request.session_id);
+        let path = self.path(session, Some(day), Some(request.model_id), request.role);
+        let sum = self.sums.entry(path).or_default();
+        sum.spend.add_request(request.role, request.reading);
+        sum.spend.demote(Reasons::WATCHER_ONLY.union(session.reasons));
+        sum.saw(Some(request.at));
+        sum.models.insert(Some(request.model_id));
+        sum.sessions.insert(session.id);
+    }
+
+    /// The sessions that may have to be shown though no request of theirs is
+    /// in the range: something was asked, or a part of their journal is
+    /// unknown (not zero), or headers only are wanted too.
+    #[must_use]
+    pub fn silent(&self) -> Vec<Silent> {
+        let wanted = |session: &&SessionRow| {
+            !self.answered.contains(&session.id)
+                && self.selection.passes(session.id, self.unknown_model)
+                && (asked(session) || self.shows_headers())
+        };
+        let sessions = self.dimensions.sessions.values().filter(wanted);
+        sessions
+            .map(|session| Silent {
+                session_id: session.id,
+                at: session.prompts.map(|(_, last)| last).or(session.started_at),
+            })
+            .filter(|silent| silent.at.is_none() || self.covers(silent.at))
+            .collect()
+    }
+
+    fn shows_headers(&self) -> bool {
+        self.spec.all && self.spec.kind == Kind::Sessions
+    }
+
+    fn add_silent(&mut self, silent: &Silent) {
+        let session = self.session(silent.session_id);
+        let day = silent.at.and_then(|at| self.day(at));
+        // Without a day there is no row for it but its own.
+        if day.is_none() && self.spec.kind != Kind::Sessions {
+            return;
+        }
+        let path = self.path(session, day, self.unknown_model, Role::Main);
+        let sum = self.sums.entry(path).or_default();
+        if asked(session) {
+            sum.spend.add_unmeasured();
+            let reasons = Reasons::WATCHER_ONLY.with(Reason::NoFigure);
+            sum.spend.demote(reasons.union(session.reasons));
+            self.unmeasured += 1;
+        }
+        sum.saw(silent.at);
+        sum.sessions.insert(session.id);
+    }
+
+    fn path(&self, session: &SessionRow, day: Option<Date>, model: Option<i64>, role: Role) -> Path {
+        let day = day.unwrap_or(Date::MIN);
+        let mut path = [None; 5];
+        path[0] = Some(match self.spec.kind {
+            Kind::Daily => Key::Date(day),
+            Kind::Weekly => Key::Date(time::monday(day)),
+            Kind::Monthly => Key::Date(day.first_of_month()),
+            Kind::Sessions => Key::Session(session.id),
+            Kind::Models => Key::Model(model),
+            Kind::Projects => Key::Project(session.project_id),
+            Kind::Homes => Key::Home(session.home_id),
+        });
+        let keys = self.spec.by.iter().filter_map(|dimension| match dimension {
+            Dimension::Project => Some(Key::Project(session.project_id)),
+            Dimension::Model => Some(Key::Model(model)),
+            Dimension::Role => Some(Key::Role(role)),
+            Dimension::Home => Some(Key::Home(session.home_id)),
+            Dimension::Class => None,
+        });
+        path.iter_mut().skip(1).zip(keys).for_each(|(place, key)| *place = Some(key));
+        path
+    }
+
+    /// The report, with those of [`Build::silent`] that have no request anywhere.
+    ///
+    /// # Panics
+    /// Where a request is of a session that is not in the dimensions.
+    #[must_use]
+    pub fn finish(mut self, silent: &[Silent]) -> Report {
+        silent.iter().for_each(|session| self.add_silent(session));
+        let mut groups: BTreeMap<Key, Vec<(&Path, &Sum)>> = BTreeMap::new();
+        for leaf in &self.sums {
+            groups.entry(leaf.0[0].expect("a path begins with its row")).or_default().push(leaf);
+        }
+        let mut whole = Sum::default();
+        let mut rows = Vec::with_capacity(groups.len());
+        for (key, leaves) in groups {
+            let mut sum = Sum::default();
+            leaves.iter().for_each(|(_, leaf)| sum.add(leaf));
+            whole.add(&sum);
+            rows.push(self.row(key, sum, parts(&leaves, 1, &|key| self.name(key))));
+        }
+        sort(&mut rows, self.spec);
+        let rest = self.spec.limit.filter(|limit| *limit < rows.len()).map(|limit| {
+            let mut rest = Spend::default();
+            let left_out = rows.split_off(limit);
+            left_out.iter().for_each(|row| rest.add(&row.spend));
+            (left_out.len(), rest)
+        });
+        Report {
+            kind: self.spec.kind,
+            timezone: self.spec.timezone.clone(),
+            range: self.range,
+            by: self.spec.by.clone(),
+            compact: self.spec.compact,
+            rows,
+            rest,
+            total: whole.spend,
+            sessions: SessionCounts {
+                all: whole.sessions.len(),
+                deleted: whole.sessions.iter().filter(|id| self.session(**id).source_deleted).count(),
+                unmeasured: self.unmeasured,
+            },
+            several_homes: self.dimensions.homes.len() > 1,
+            unmatched: self.spec.filters.unmatched(self.dimensions),
+        }
+    }
+
+    fn row(&self, key: Key, sum: Sum, parts: Vec<Part>) -> Row {
+        let (home_id, project_id, started_at) = match key {
+            Key::Session(id) => {
+                let session = self.session(id);
+                (Some(session.home_id), Some(session.project_id), session.started_at)
+            }
+            Key::Project(id) => (self.dimensions.projects.get(&id).map(|p| p.home_id), Some(id), None),
+            Key::Home(id) => (Some(id), None, None),
+            _ => (None, None, None),
+        };
+        let mut models: Vec<_> = sum.models.iter().map(|id| self.name(Key::Model(*id))).collect();
+        models.sort();
+        Row {
+            key: self.name(key),
+            home: home_id.map(|id| self.name(Key::Home(id))),
+            project: project_id.map(|id| self.name(Key::Project(id))),
+            started_at,
+            first_at: sum.first_at,
+            last_at: sum.last_at,
+            models,
+            spend: sum.spend,
+            source_deleted: sum.sessions.iter().all(|id| self.session(*id).source_deleted),
+            parts,
+        }
+    }
+
+    fn name(&self, key: Key) -> String {
+        let dimensions = self.dimensions;
+        let name = match key {
+            Key::Date(month) if self.spec.kind == Kind::Monthly => {
+                return month.strftime("%Y-%m").to_string();
+            }
+            Key::Date(day) => return day.to_string(),
+            Key::Session(id) => return self.session(id).session.clone(),
+            Key::Model(id) => id.and_then(|id| dimensions.models.get(&id)),
+            Key::Project(id) => dimensions.projects.get(&id).map(|project| &project.name),
+            Key::Home(id) => dimensions.homes.get(&id).map(|home| &home.name),
+            Key::Role(role) => return role.as_str().to_owned(),
+        };
+        name.map_or(UNKNOWN, String::as_str).to_owned()
+    }
+}
+
+/// Whether a session without requests spent something unmeasured: a person
+/// asked, or a part of its journal could not be read (accounting R19, R40).
+fn asked(session: &SessionRow) -> bool {
+    session.prompts.is_some() || !session.reasons.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::bound::Bound;
+    use crate::ledger::tokens::Reading;
+    use crate::surfaces::report::sample::{self, report};
+
+    fn keys(report: &Report) -> Vec<&str> {
+        report.rows.iter().map(|row| row.key.as_str()).collect()
+    }
+
+    #[test]
+    fn a_request_is_of_the_day_that_the_clocks_of_the_zone_show() {
+        for (zone, at, want) in [
+            ("UTC", "2026-11-29T23:30:00Z", "2026-11-29"),
+            ("Pacific/Kiritimati", "2026-11-29T23:30:00Z", "2026-11-30"),
+            ("America/Los_Angeles", "2026-11-29T07:59:59Z", "2026-11-28"),
+            // The hour that comes twice, and the last second of that day.
+            ("America/Los_Angeles", "2026-11-01T09:30:00Z", "2026-11-01"),
+            ("America/Los_Angeles", "2026-11-02T07:59:59Z", "2026-11-01"),
+            ("America/Los_Angeles", "2026-03-09T06:59:59Z", "2026-03-08"),
+            // Half an hour back at 2:00: midnight of the 6th is at 13:30 UTC.
+            ("Australia/Lord_Howe", "2026-04-05T13:29:59Z", "2026-04-05"),
+            ("Australia/Lord_Howe", "2026-04-05T13:30:00Z", "2026-04-06"),
+        ] {
+            let zone = super::super::spec::zone(zone).expect("known");
+            let spec = ReportSpec::of(Kind::Daily, zone);
+            let range = Range { since: None, until: None, default: false };
+            let request = sample::request(1, 1, 1, at, Reading { output: 1, ..Reading::default() });
+            let report = sample::build_of(&spec, range, &sample::dimensions(), &[request]);
+            assert!(keys(&report).contains(&want), "{at}: {:?}", keys(&report));
+        }
+    }
+
+    #[test]
+    fn weeks_are_keyed_by_their_monday_and_months_by_their_name() {
+        assert_eq!(keys(&report(Kind::Weekly, &[])), ["2026-11-23", "2026-11-30"]);
+        assert_eq!(keys(&report(Kind::Monthly, &[])), ["2026-11"]);
+    }
+
+    #[test]
+    fn row38_what_only_the_watcher_saw_is_a_lower_bound_with_the_reasons_of_its_session() {
+        let report = report(Kind::Projects, &[]);
+        let scratch = &report.rows[0];
+        assert_eq!(scratch.spend.bound(), Bound::AtLeast);
+        assert_eq!(scratch.spend.reasons, Reasons::WATCHER_ONLY.with(Reason::TornLine));
+        assert_eq!(report.rows[2].spend.reasons, Reasons::WATCHER_ONLY);
+    }
+
+    #[test]
+    fn r40_a_prompt_without_a_figure_is_unmeasured_and_marks_its_day_project_and_home() {
+        let sessions = report(Kind::Sessions, &[]);
+        assert_eq!(sessions.rows[1].spend.bound(), Bound::Unmeasured);
+        assert_eq!(sessions.sessions, SessionCounts { all: 4, deleted: 1, unmeasured: 1 });
+        for (kind, key) in [(Kind::Daily, "2026-11-30"), (Kind::Projects, "api"), (Kind::Homes, "ana")] {
+            let report = report(kind, &[]);
+            let row = report.rows.iter().find(|row| row.key == key).expect("the row");
+            assert!(row.spend.reasons.contains(Reason::NoFigure), "{key}");
+            assert_eq!(row.spend.bound(), Bound::AtLeast, "{key}");
+        }
+        let only = report(Kind::Daily, &[("session", "77aa0b1c")]);
+        assert_eq!(only.total.tokens(), None);
+    }
+
+    #[test]
+    fn a_session_of_headers_only_is_listed_where_all_are_wanted() {
+        let mut dimensions = sample::dimensions();
+        dimensions.sessions.get_mut(&3).expect("the session").prompts = None;
+        for (kind, all, want) in
+            [(Kind::Sessions, false, 0), (Kind::Sessions, true, 1), (Kind::Daily, true, 0)]
+        {
+            let spec = ReportSpec { all, ..ReportSpec::of(kind, TimeZone::UTC) };
+            let range = Range { since: None, until: None, default: false };
+            let report = sample::build_of(&spec, range, &dimensions, &[]);
+            let headers =
+                report.rows.iter().filter(|row| row.key.starts_with("77aa0b1c")).collect::<Vec<_>>();
+            assert_eq!(headers.len(), want);
+            assert!(headers.iter().all(|row| row.spend.bound() == Bound::Exact));
+        }
+    }
+
+    #[test]
+    fn sessions_are_clipped_to_the_range() {
+        let report = report(Kind::Sessions, &[("until", "2026-11-29"), ("session", "5e1d")]);
+        let row = &report.rows[0];
+        assert_eq!((row.spend.requests, row.spend.subagent_requests), (1, 0));
+        assert_eq!(row.last_at, Some(sample::ms("2026-11-29T23:30:00Z")));
+    }
+
+    #[test]
+    fn a_row_has_lost_its_source_where_all_its_sessions_have() {
+        let deleted = |kind, key: &str| {
+            report(kind, &[]).rows.iter().find(|row| row.key.starts_with(key)).map(|row| row.source_deleted)
+        };
+        assert_eq!(deleted(Kind::Sessions, "5e1d20aa"), Some(true));
+        assert_eq!(deleted(Kind::Projects, "web"), Some(true));
+        assert_eq!(deleted(Kind::Homes, "ana"), Some(false));
+    }
+}
