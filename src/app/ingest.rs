@@ -105,12 +105,15 @@ impl Ingest {
 
     /// Looks at everything and hands over what is new.
     fn scan(&mut self) -> Result<Seen, Closed> {
-        let seen = self.source.scan(self.clock.now_ms(), &mut ToWriter(&self.writer, &self.health, self.clock))?;
+        let seen =
+            self.source.scan(self.clock.now_ms(), &mut ToWriter(&self.writer, &self.health, self.clock))?;
         for home in &seen.homes {
             let Some((_, name)) = self.homes.iter().find(|(id, _)| *id == home.home) else { continue };
             match home.unread.first() {
                 None => self.health.home_ok(name),
-                Some((path, error)) => self.health.home_degraded(name, format!("{}: {error}", path.display())),
+                Some((path, error)) => {
+                    self.health.home_degraded(name, format!("{}: {error}", path.display()))
+                }
             }
         }
         self.health.journal.lag_bytes.set(seen.lag_bytes);

@@ -1,43 +1,71 @@
-//! The wiring: the whole service on one page.
+//! The wiring: what the rooms are connected by.
 //!
 //! - **In**: a configuration and the arguments of one command.
 //! - **Out**: an exit code; what was asked for is on standard output.
 //! - **Never**: hold a rule. It connects the rooms that do.
-//! - **Look first** at [`serve`].
+//! - **Look first** at [`serve`] (the whole service on one page), then
+//!   [`ingest`] (journals into the ledger).
 
 pub mod clock;
 pub mod ingest;
+pub mod lock;
+mod serve;
+mod show;
+pub mod views;
 
 use std::process::ExitCode;
 
-use crate::cli;
-use crate::config::Config;
+use anyhow::Context;
+use jiff::tz::TimeZone;
 
-const NOT_YET: &str = "this command is not built yet";
+use crate::cli;
+use crate::config::{Config, Level, LogFormat};
 
 /// # Errors
 /// Whatever keeps the service from starting or running.
-pub fn serve(_config: Config) -> anyhow::Result<ExitCode> {
-    anyhow::bail!(NOT_YET)
+pub fn serve(config: Config) -> anyhow::Result<ExitCode> {
+    log(&config);
+    serve::serve(&config)
 }
 
 /// # Errors
 /// Whatever keeps the report from being made.
-pub fn report(config: Config, _args: &cli::report::Report) -> anyhow::Result<ExitCode> {
-    let clock = clock::Clock::start();
-    let ledger = crate::store::writer::Ledger::open(&config.db)?;
-    ingest::Ingest::start(&config, ledger, Default::default(), clock, false)?.once()?;
-    anyhow::bail!(NOT_YET)
+pub fn report(config: Config, args: &cli::report::Report) -> anyhow::Result<ExitCode> {
+    show::report(&config, args)
 }
 
 /// # Errors
 /// Whatever keeps the session from being shown.
-pub fn explain(_config: Config, _args: &cli::explain::Explain) -> anyhow::Result<ExitCode> {
-    anyhow::bail!(NOT_YET)
+pub fn explain(config: Config, args: &cli::explain::Explain) -> anyhow::Result<ExitCode> {
+    show::explain(&config, args)
 }
 
 /// # Errors
 /// Whatever keeps the diagnosis from being made.
-pub fn doctor(_config: Config, _args: &cli::doctor::Doctor) -> anyhow::Result<ExitCode> {
-    anyhow::bail!(NOT_YET)
+pub fn doctor(config: Config, args: &cli::doctor::Doctor) -> anyhow::Result<ExitCode> {
+    show::doctor(&config, args)
+}
+
+/// The time zone of calendars.
+fn zone(config: &Config) -> anyhow::Result<TimeZone> {
+    match &config.timezone {
+        Some(name) => TimeZone::get(name).with_context(|| format!("there is no time zone {name}")),
+        None => Ok(TimeZone::system()),
+    }
+}
+
+/// Log lines go to standard error, always.
+fn log(config: &Config) {
+    let level = match config.log.level {
+        Level::Error => "error",
+        Level::Warn => "warn",
+        Level::Info => "info",
+        Level::Debug => "debug",
+        Level::Trace => "trace",
+    };
+    let lines = tracing_subscriber::fmt().with_env_filter(level).with_writer(std::io::stderr);
+    match config.log.format {
+        LogFormat::Text => lines.init(),
+        LogFormat::Json => lines.json().init(),
+    }
 }

@@ -294,7 +294,8 @@ impl Snapshot<'_> {
     pub fn homes(&self) -> Result<BTreeMap<i64, HomeRow>, StoreError> {
         let mut homes = BTreeMap::new();
         self.each("SELECT id, path, name, imported_at IS NOT NULL FROM homes", [], |row| {
-            let home = HomeRow { id: row.get(0)?, path: row.get(1)?, name: row.get(2)?, imported: row.get(3)? };
+            let home =
+                HomeRow { id: row.get(0)?, path: row.get(1)?, name: row.get(2)?, imported: row.get(3)? };
             homes.insert(home.id, home);
             Ok(())
         })?;

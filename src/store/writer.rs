@@ -124,13 +124,8 @@ impl Ledger {
     pub fn start(self, settings: WriterSettings, events: Arc<dyn WriterEvents>) -> (Writer, WriterThread) {
         let (queue, messages) = sync_channel(QUEUE);
         let applier = Applier::new(settings.max_tuples);
-        let mut work = Work {
-            connection: self.connection,
-            path: self.path,
-            applier,
-            settings,
-            events: events.clone(),
-        };
+        let mut work =
+            Work { connection: self.connection, path: self.path, applier, settings, events: events.clone() };
         let thread = std::thread::Builder::new()
             .name("ledger".into())
             .spawn(move || work.run(&messages))

@@ -6,6 +6,6 @@
 )]
 
 mod architecture;
-mod exposition;
 mod command_line;
+mod exposition;
 mod support;

@@ -260,9 +260,11 @@ impl JournalSource {
             Ok(opened) => opened,
             Err(error) => return self.unopened(path, &error, sink).map(|()| false),
         };
-        if self.known.get(path).is_some_and(|known| {
-            known.condition == Condition::Read && known.cursor.seen == stamp
-        }) {
+        if self
+            .known
+            .get(path)
+            .is_some_and(|known| known.condition == Condition::Read && known.cursor.seen == stamp)
+        {
             return Ok(false);
         }
         let more = match self.read(path, &file, stamp, now_ms, false, sink)? {
@@ -445,9 +447,11 @@ impl JournalSource {
             let mut parts = below.splitn(3, '/');
             return match (parts.next(), parts.next(), parts.next()) {
                 (Some(dir), Some("chats"), Some(file)) => match name::of_path(file) {
-                    Some(_) => {
-                        Place::Journal(JournalPath { home: home.id, project_dir: dir.into(), file: file.into() })
-                    }
+                    Some(_) => Place::Journal(JournalPath {
+                        home: home.id,
+                        project_dir: dir.into(),
+                        file: file.into(),
+                    }),
                     None => Place::Unknown,
                 },
                 (Some(_), Some("chats" | ".project_root"), None) | (Some(_), None, None) => Place::Unknown,

@@ -8,6 +8,8 @@ use axum::routing::get;
 use tower_http::compression::CompressionLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 
+use crate::config::TelemetryPath;
+
 use super::handlers::{self, MAX_BODY, Shared};
 use super::{Hosts, Views, hosts};
 
@@ -39,37 +41,4 @@ pub fn router(views: Arc<dyn Views>, options: Options) -> Router {
         .layer(from_fn_with_state(Arc::new(hosts), hosts::guard))
         .layer(map_response(handlers::guarded_headers))
         .layer(CompressionLayer::new())
-}
-
-/// Where the metrics are: `/metrics`, or what `--web.telemetry-path` says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TelemetryPath(String);
-
-impl Default for TelemetryPath {
-    fn default() -> Self {
-        Self("/metrics".to_owned())
-    }
-}
-
-impl TelemetryPath {
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl std::str::FromStr for TelemetryPath {
-    type Err = String;
-
-    /// Takes an absolute path of plain characters that is not one of ours.
-    fn from_str(path: &str) -> Result<Self, String> {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || b"/-._~".contains(&b);
-        if !path.starts_with('/') || !path.bytes().all(plain) {
-            return Err(format!("the telemetry path `{path}` must be a path such as /metrics"));
-        }
-        if path == "/" || ["/api/", "/-/"].iter().any(|ours| path.starts_with(ours)) {
-            return Err(format!("the telemetry path `{path}` is taken by something else"));
-        }
-        Ok(Self(path.to_owned()))
-    }
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tower::ServiceExt as _;
 
 use super::*;
+use crate::config::TelemetryPath;
 use crate::surfaces::metrics::{Format, Receipt};
 
 #[derive(Default)]

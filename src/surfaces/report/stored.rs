@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -23,9 +24,10 @@ use crate::store::{Stale, StoreError, WriterSettings, open_reader};
 struct Deaf;
 
 impl WriterEvents for Deaf {
-    fn committed(&self, _: f64) {}
+    fn committed(&self, _: Duration) {}
     fn blocked(&self, _: Option<&StoreError>) {}
-    fn queued(&self, _: usize) {}
+    fn queued(&self) {}
+    fn taken(&self, _: usize) {}
     fn stale(&self, _: Stale) {}
 }
 
@@ -70,12 +72,12 @@ fn with_ledger(check: impl FnOnce(&Snapshot<'_>)) {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     let mut ledger = Ledger::open(&path).expect("a ledger");
-    let home = ledger.home(Path::new("/home/ana"), "ana").expect("a home");
+    let (home, _) = ledger.home(Path::new("/home/ana"), "ana").expect("a home");
     let settings = WriterSettings {
         max_tuples: 100,
         patient: false,
         clock: Arc::new(|| ms("2026-11-30T12:00:00Z")),
-        stopwatch: Arc::new(|| 0.0),
+        stopwatch: Arc::new(|| Duration::ZERO),
     };
     let (writer, thread) = ledger.start(settings, Arc::new(Deaf));
     for step in [

@@ -1,0 +1,71 @@
+//! The lock that elects the one `serve` of a ledger (architecture, house rule 9).
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+/// Held while the process serves; the system lets it go with the process.
+pub struct ServeLock {
+    // Both live as long as the process: the guard borrows the lock.
+    _guard: fd_lock::RwLockWriteGuard<'static, File>,
+}
+
+/// The lock's file: beside the ledger.
+fn path(db: &Path) -> PathBuf {
+    let mut name = db.file_name().unwrap_or_default().to_owned();
+    name.push(".lock");
+    db.with_file_name(name)
+}
+
+fn open(db: &Path, create: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(create).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path(db))
+}
+
+impl ServeLock {
+    /// Takes the lock and writes the process id into it.
+    ///
+    /// # Errors
+    /// Another `serve` holds it: its process id is named.
+    pub fn take(db: &Path) -> anyhow::Result<Self> {
+        let file = open(db, true).with_context(|| format!("cannot open {}", path(db).display()))?;
+        let lock = Box::leak(Box::new(fd_lock::RwLock::new(file)));
+        match lock.try_write() {
+            Ok(mut guard) => {
+                guard.set_len(0)?;
+                guard.rewind()?;
+                write!(guard, "{}", std::process::id())?;
+                guard.flush()?;
+                Ok(Self { _guard: guard })
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => match holder(db) {
+                Some(pid) => bail!(
+                    "another gemgauge serves the ledger {} (pid {pid}). Stop it, or give this one its own \
+                     ledger with --db FILE",
+                    db.display()
+                ),
+                None => bail!("another gemgauge serves the ledger {}", db.display()),
+            },
+            Err(error) => Err(error).with_context(|| format!("cannot lock {}", path(db).display())),
+        }
+    }
+}
+
+/// The process id of the `serve` that holds the lock.
+#[must_use]
+pub fn holder(db: &Path) -> Option<u32> {
+    let file = open(db, false).ok()?;
+    let mut lock = fd_lock::RwLock::new(file);
+    if lock.try_write().is_ok() {
+        return None;
+    }
+    // Locks are advisory: the text can be read beside them.
+    let mut text = String::new();
+    open(db, false).ok()?.take(32).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}

@@ -1,0 +1,151 @@
+//! `serve`: the whole service on one page.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::clock::Clock;
+use super::ingest::{Ingest, Stop};
+use super::lock::ServeLock;
+use super::views::LedgerViews;
+use super::zone;
+use crate::config::Config;
+use crate::health::Health;
+use crate::store::open_reader;
+use crate::store::writer::Ledger;
+
+use crate::surfaces::http::{Hosts, Options, Views, router};
+use crate::surfaces::metrics::{BuildInfo, Exporter};
+
+/// Requests under way at the end get this long.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Runs the service until a signal ends it.
+pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
+    let clock = Clock::start();
+    let addresses = config.web.listen_addresses()?;
+    let ledger = Ledger::open(&config.db)?;
+    let lock = ServeLock::take(&config.db)?;
+
+    let health = Arc::new(Health::default());
+    let existing = open_reader(&config.db)?.snapshot(|snapshot| snapshot.tuples())?;
+    let exporter = Exporter::new(health.clone(), BuildInfo::compiled(), config.db.clone(), &existing);
+    let views: Arc<dyn Views> =
+        Arc::new(LedgerViews::new(config.db.clone(), zone(config)?, health.clone(), exporter, clock));
+
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let listeners = runtime.block_on(listen(addresses))?;
+    say_hello(config, &listeners)?;
+
+    let ingest = Ingest::start(config, ledger, health, clock, true)?;
+    let (stop, stop_handle) = Stop::new();
+    let watched = config.clone();
+    let source = std::thread::Builder::new()
+        .name("journals".into())
+        .spawn(move || ingest.run(&watched, &stop))
+        .context("no thread for the journal source")?;
+
+    runtime.block_on(answer(listeners, views, config))?;
+    stop_handle.stop();
+    let ended = source.join().map_err(|_| anyhow!("the journal source failed"))?;
+    runtime.shutdown_timeout(GRACE);
+    drop(lock);
+    ended?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn listen(addresses: &[crate::config::ListenAddress]) -> anyhow::Result<Vec<TcpListener>> {
+    let mut listeners = Vec::new();
+    for address in addresses {
+        let listener = TcpListener::bind((address.host(), address.port())).await;
+        listeners.push(listener.with_context(|| format!("cannot listen on {address}"))?);
+    }
+    Ok(listeners)
+}
+
+/// One line says where everything is, and one more what there is nothing of yet.
+fn say_hello(config: &Config, listeners: &[TcpListener]) -> anyhow::Result<()> {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    for listener in listeners {
+        let address = reachable(listener.local_addr()?);
+        let metrics = config.web.telemetry_path.as_str();
+        writeln!(out, "gemgauge serves http://{address}/ with metrics at http://{address}{metrics}")?;
+    }
+    for home in &config.homes {
+        let gemini = home.path.join(".gemini");
+        if !gemini.is_dir() {
+            writeln!(
+                out,
+                "No Gemini CLI was used below {} yet: waiting for {}",
+                home.path.display(),
+                gemini.display()
+            )?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// The address a browser on this machine can use.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let mut address = address;
+    if address.ip().is_unspecified() {
+        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+    }
+    address
+}
+
+/// Answers requests until a signal, then lets those under way end.
+async fn answer(listeners: Vec<TcpListener>, views: Arc<dyn Views>, config: &Config) -> anyhow::Result<()> {
+    let (stopping, stopped) = watch::channel(false);
+    let mut servers = tokio::task::JoinSet::new();
+    for listener in listeners {
+        let hosts = if listener.local_addr()?.ip().to_canonical().is_loopback() {
+            Hosts::loopback(&config.web.allowed_hosts)
+        } else {
+            Hosts::Any
+        };
+        let options = Options { telemetry_path: config.web.telemetry_path.clone(), hosts };
+        let service = router(views.clone(), options);
+        let mut stopped = stopped.clone();
+        let stop = async move {
+            // An error means that the sender is gone: that ends it too.
+            let _ = stopped.wait_for(|stop| *stop).await;
+        };
+        servers.spawn(async move { axum::serve(listener, service).with_graceful_shutdown(stop).await });
+    }
+    tokio::select! {
+        signal = signal() => {
+            tracing::info!(signal = signal?, "stopping");
+        }
+        Some(server) = servers.join_next() => server??,
+    }
+    stopping.send_replace(true);
+    let ended = async { while servers.join_next().await.is_some() {} };
+    // A client that reads nothing does not keep the service up.
+    let _ = tokio::time::timeout(GRACE, ended).await;
+    Ok(())
+}
+
+#[cfg(unix)]
+async fn signal() -> std::io::Result<&'static str> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    })
+}
+
+#[cfg(not(unix))]
+async fn signal() -> std::io::Result<&'static str> {
+    tokio::signal::ctrl_c().await?;
+    Ok("ctrl-c")
+}

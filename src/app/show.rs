@@ -1,0 +1,230 @@
+//! The one-shot commands: bring the ledger up to date, then show something.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::clock::Clock;
+use super::ingest::Ingest;
+use super::{lock, zone};
+use crate::cli;
+use crate::config::{Config, HomeChoice};
+use crate::health::Health;
+use crate::store::read::{Dimensions, JournalRow};
+use crate::store::writer::Ledger;
+use crate::store::{SCHEMA_VERSION, StoreError, open_reader, schema_version};
+use crate::surfaces::doctor::{self, Diagnosis, Facts, look};
+use crate::surfaces::report::spec::{Kind, Options, ReportSpec};
+use crate::surfaces::report::{self, Format as _, ReportError, csv, json, markdown, session, table};
+
+/// A scan that takes longer than this says so.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// The command line was understood and what it asks for makes no sense.
+const USAGE: u8 = 2;
+
+/// Brings the ledger up to date. One that cannot be written but can be read
+/// still shows what it holds, with a word about it.
+fn update(config: &Config, clock: Clock) -> anyhow::Result<()> {
+    let ingest = Ledger::open(&config.db)
+        .and_then(|ledger| Ingest::start(config, ledger, Arc::new(Health::default()), clock, false));
+    let updated = match ingest {
+        Ok(ingest) => with_progress(|| ingest.once()),
+        Err(error) => Err(error.into()),
+    };
+    let Err(error) = updated else { return Ok(()) };
+    let passing = error.downcast_ref::<StoreError>().is_some_and(StoreError::may_pass);
+    if passing && open_reader(&config.db).is_ok() {
+        eprintln!("gemgauge: {error:#}; showing what it already holds");
+        return Ok(());
+    }
+    Err(error)
+}
+
+/// Says on standard error that something takes its time.
+fn with_progress<T>(work: impl FnOnce() -> T) -> T {
+    if !io::stderr().is_terminal() {
+        return work();
+    }
+    let (done, wait) = channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if wait.recv_timeout(SLOW) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("gemgauge: reading journals into the ledger …");
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
+}
+
+pub(super) fn report(config: &Config, args: &cli::report::Report) -> anyhow::Result<ExitCode> {
+    let clock = Clock::start();
+    let spec = match spec(config, args) {
+        Ok(spec) => spec,
+        Err(error) if error.is_usage() => {
+            eprintln!("gemgauge: {error}");
+            return Ok(ExitCode::from(USAGE));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if !args.no_scan {
+        update(config, clock)?;
+    }
+    let now = Timestamp::from_millisecond(clock.now_ms())?;
+    let made = open_reader(&config.db)?.snapshot(|snapshot| Ok(report::report(snapshot, &spec, now)))?;
+    let made = match made {
+        Ok(made) => made,
+        Err(error) if error.is_usage() => {
+            eprintln!("gemgauge: {error}");
+            return Ok(ExitCode::from(USAGE));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    match args.format() {
+        cli::report::Format::Table => {
+            table::Plain { width: width(), color: color() }.render(&made, &mut out)?
+        }
+        cli::report::Format::Json => json::Json { pretty: true }.render(&made, &mut out)?,
+        cli::report::Format::Csv => csv::Csv.render(&made, &mut out)?,
+        cli::report::Format::Markdown => markdown::Markdown.render(&made, &mut out)?,
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn spec(config: &Config, args: &cli::report::Report) -> Result<ReportSpec, ReportError> {
+    let kind: Kind = args.kind.parse()?;
+    let options = Options {
+        since: args.since.clone(),
+        until: args.until.clone(),
+        timezone: config.timezone.clone(),
+        by: args.by.clone(),
+        breakdown: args.breakdown,
+        project: args.project.clone(),
+        model: args.model.clone(),
+        session: args.session.clone(),
+        home: homes(config),
+        exclude: args.exclude.clone(),
+        sort: args.sort.clone(),
+        order: args.order.clone(),
+        limit: args.limit.map(|limit| limit.to_string()),
+        compact: args.compact,
+        all: args.all,
+    };
+    ReportSpec::new(kind, &options, &jiff::tz::TimeZone::system())
+}
+
+/// The homes that `--home` narrows to, by their name in the ledger.
+fn homes(config: &Config) -> Vec<String> {
+    let known = open_reader(&config.db)
+        .and_then(|mut reader| reader.snapshot(|snapshot| snapshot.homes()))
+        .unwrap_or_default();
+    let name = |choice: &HomeChoice| match choice {
+        HomeChoice::Name(name) => name.clone(),
+        HomeChoice::Path(path) => {
+            let in_ledger = known.values().find(|home| home.path == path.to_string_lossy());
+            let configured = || config.homes.iter().find(|home| home.path == *path);
+            in_ledger
+                .map(|home| home.name.clone())
+                .or_else(|| configured().map(|home| home.name.clone()))
+                .unwrap_or_else(|| path.to_string_lossy().into_owned())
+        }
+    };
+    config.chosen.iter().map(name).collect()
+}
+
+pub(super) fn explain(config: &Config, args: &cli::explain::Explain) -> anyhow::Result<ExitCode> {
+    update(config, Clock::start())?;
+    let chosen = homes(config);
+    let explained = open_reader(&config.db)?.snapshot(|snapshot| {
+        let mut dimensions = snapshot.dimensions()?;
+        keep_homes(&mut dimensions, &chosen);
+        let id = match session::resolve(&dimensions, &args.session) {
+            Ok(id) => id,
+            Err(error) => return Ok(Err(error)),
+        };
+        Ok(session::explain(snapshot, &dimensions, id))
+    })??;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    if args.json {
+        explained.write_json(true, &mut out)?;
+    } else {
+        explained.write_text(&zone(config)?, width(), color(), &mut out)?;
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn keep_homes(dimensions: &mut Dimensions, chosen: &[String]) {
+    if chosen.is_empty() {
+        return;
+    }
+    let kept: Vec<i64> =
+        dimensions.homes.values().filter(|home| chosen.contains(&home.name)).map(|home| home.id).collect();
+    dimensions.sessions.retain(|_, session| kept.contains(&session.home_id));
+}
+
+pub(super) fn doctor(config: &Config, args: &cli::doctor::Doctor) -> anyhow::Result<ExitCode> {
+    let clock = Clock::start();
+    let mut ledger = look::ledger_file(&config.db);
+    ledger.known_schema = SCHEMA_VERSION;
+    ledger.serve_pid = lock::holder(&config.db);
+    if ledger.exists {
+        ledger.schema_version = schema_version(&config.db).ok();
+    }
+    // A doctor that cannot write still says what is wrong.
+    ledger.error = update(config, clock).err().map(|error| format!("{error:#}"));
+    if ledger.error.is_none() {
+        let was = std::mem::replace(&mut ledger, look::ledger_file(&config.db));
+        ledger = doctor::LedgerFacts {
+            known_schema: SCHEMA_VERSION,
+            serve_pid: was.serve_pid,
+            schema_version: schema_version(&config.db).ok(),
+            ..ledger
+        };
+    }
+    let stored = open_reader(&config.db)
+        .and_then(|mut reader| reader.snapshot(|snapshot| Ok((snapshot.homes()?, snapshot.journals()?))));
+    let (homes, journals) = stored.unwrap_or_default();
+    let facts = config.homes.iter().map(|home| {
+        let row = homes.values().find(|row| row.path == home.path.to_string_lossy());
+        let of_home = |journal: &&JournalRow| row.is_some_and(|row| row.id == journal.home_id);
+        let rows = journals.iter().filter(of_home).cloned().collect();
+        look::home(home, row.is_some_and(|row| row.imported), rows)
+    });
+    let diagnosis = Diagnosis::of(Facts {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        now: clock.now_ms(),
+        homes: facts.collect(),
+        watch: look::watch(config.journals.watch),
+        ledger,
+        listener_refused: config.web.listen_addresses().err().map(|error| error.to_string()),
+        settings: config.settings.clone(),
+        unknown_variables: config.unknown_variables.clone(),
+    });
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    if args.json {
+        diagnosis.write_json(&mut out)?;
+    } else {
+        diagnosis.write_text(&mut out)?;
+    }
+    out.flush()?;
+    Ok(if diagnosis.healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Columns of the terminal; 80 where there is none.
+fn width() -> usize {
+    terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0).max(40))
+}
+
+/// Colour on a terminal only, and not where `NO_COLOR` is set.
+fn color() -> bool {
+    io::stdout().is_terminal() && crate::config::Env::of_process().var("NO_COLOR").is_none()
+}

@@ -1,0 +1,180 @@
+//! The answers behind the HTTP routes: snapshots of the ledger, put into the
+//! shapes of the surfaces.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value};
+
+use super::clock::Clock;
+use crate::health::Health;
+use crate::store::read::{Reader, Snapshot};
+use crate::store::{StoreError, open_reader};
+use crate::surfaces::http::state::State;
+
+use crate::surfaces::http::{ApiError, Query, Readiness, Scrape, Views};
+use crate::surfaces::metrics::{Exporter, Format, LedgerRows, Receipt, sessions};
+use crate::surfaces::report::spec::{Kind, Options, ReportSpec};
+use crate::surfaces::report::{self, Format as _, ReportError, json, session};
+
+/// Reads the ledger for whoever asks.
+pub struct LedgerViews {
+    db: PathBuf,
+    timezone: TimeZone,
+    health: Arc<Health>,
+    exporter: Exporter,
+    clock: Clock,
+    readers: Mutex<Vec<Reader>>,
+}
+
+impl LedgerViews {
+    #[must_use]
+    pub fn new(
+        db: PathBuf,
+        timezone: TimeZone,
+        health: Arc<Health>,
+        exporter: Exporter,
+        clock: Clock,
+    ) -> Self {
+        Self { db, timezone, health, exporter, clock, readers: Mutex::default() }
+    }
+
+    /// Runs `f` on a snapshot, on a connection of its own.
+    fn read<T>(&self, f: impl FnOnce(&Snapshot<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut reader = idle.map_or_else(|| open_reader(&self.db), Ok)?;
+        let read = reader.snapshot(f);
+        if read.is_ok() {
+            self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+        }
+        read
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millisecond(self.clock.now_ms()).unwrap_or_default()
+    }
+
+    /// A report row of every live session, and the total of all time.
+    fn live(&self, snapshot: &Snapshot<'_>) -> Result<(Vec<Map<String, Value>>, Value), ReportError> {
+        let options = Options { since: Some("all".into()), ..Options::default() };
+        let spec = ReportSpec::new(Kind::Sessions, &options, &self.timezone)?;
+        let now = self.clock.now_ms();
+        let report = report::report(snapshot, &spec, self.now())?;
+        let live = snapshot.active_sessions(sessions::window(now))?;
+        let dimensions = snapshot.dimensions()?;
+        let is_live = |row: &Map<String, Value>| {
+            dimensions.sessions.values().any(|s| live.contains_key(&s.id) && row["session_id"] == s.session)
+        };
+        let mut report = serde_json::to_value(&report).unwrap_or_default();
+        let rows = match report["rows"].take() {
+            Value::Array(rows) => rows,
+            _ => Vec::new(),
+        };
+        let rows = rows.into_iter().filter_map(|row| match row {
+            Value::Object(row) if is_live(&row) => Some(row),
+            _ => None,
+        });
+        Ok((rows.collect(), report["total"].take()))
+    }
+}
+
+impl Views for LedgerViews {
+    fn state(&self) -> Result<String, ApiError> {
+        self.read(|snapshot| {
+            let homes: Vec<_> = snapshot.homes()?.into_values().collect();
+            Ok(self
+                .live(snapshot)
+                .map(|(rows, total)| State::new(rows, total, &homes, &self.health).to_json()))
+        })
+        .map_err(ReportError::from)
+        .flatten()
+        .map_err(|error| api_error(&error))
+    }
+
+    fn report(&self, kind: &str, query: &Query) -> Result<String, ApiError> {
+        let kind: Kind = kind
+            .parse()
+            .map_err(|error: ReportError| ApiError::not_found("unknown_report", error.to_string()))?;
+        let text = |name: &str| Ok::<_, ApiError>(query.one(name)?.map(str::to_owned));
+        let options = Options {
+            since: text("since")?,
+            until: text("until")?,
+            timezone: text("timezone")?,
+            by: query.many("by").iter().flat_map(|by| by.split(',')).map(str::to_owned).collect(),
+            breakdown: query.flag("breakdown")?,
+            project: query.many("project").to_vec(),
+            model: query.many("model").to_vec(),
+            session: query.many("session").to_vec(),
+            home: query.many("home").to_vec(),
+            exclude: query.many("exclude").to_vec(),
+            sort: text("sort")?,
+            order: text("order")?,
+            limit: text("limit")?,
+            all: query.flag("all")?,
+            compact: false,
+        };
+        let spec = ReportSpec::new(kind, &options, &self.timezone).map_err(|error| api_error(&error))?;
+        self.read(|snapshot| Ok(report::report(snapshot, &spec, self.now())))
+            .map_err(ReportError::from)
+            .flatten()
+            .map_err(|error| api_error(&error))
+            .and_then(|report| {
+                let mut text = Vec::new();
+                json::Json { pretty: false }.render(&report, &mut text).map_err(|_| ApiError::internal())?;
+                String::from_utf8(text).map_err(|_| ApiError::internal())
+            })
+    }
+
+    fn session(&self, id: &str) -> Result<String, ApiError> {
+        let explain = |snapshot: &Snapshot<'_>| {
+            let dimensions = snapshot.dimensions()?;
+            let id = session::resolve(&dimensions, id)?;
+            session::explain(snapshot, &dimensions, id)
+        };
+        let report = self
+            .read(|snapshot| Ok(explain(snapshot)))
+            .map_err(ReportError::from)
+            .flatten()
+            .map_err(|error| api_error(&error))?;
+        let mut text = Vec::new();
+        report.write_json(false, &mut text).map_err(|_| ApiError::internal())?;
+        String::from_utf8(text).map_err(|_| ApiError::internal())
+    }
+
+    fn scrape(&self, format: Format) -> Scrape {
+        let now = self.clock.now_ms();
+        let gathered = self.exporter.scrape(
+            now,
+            || self.clock.elapsed(),
+            || self.read(|snapshot| LedgerRows::read(snapshot, now)),
+        );
+        for (collector, error) in &gathered.failures {
+            tracing::warn!(?collector, %error, "a part of the scrape failed");
+        }
+        Scrape { body: format.encode(&gathered.families), receipt: gathered.receipt }
+    }
+
+    fn scraped(&self, receipt: Receipt) {
+        self.exporter.confirm(receipt);
+    }
+
+    fn ready(&self) -> Readiness {
+        let homes =
+            self.read(|snapshot| snapshot.homes()).map(|homes| homes.into_values().collect::<Vec<_>>());
+        let homes = homes.as_deref().map_err(ToString::to_string);
+        Readiness::assess(homes.as_ref().map(|homes| &homes[..]).map_err(String::as_str), &self.health)
+    }
+}
+
+fn api_error(error: &ReportError) -> ApiError {
+    match error {
+        ReportError::UnknownSession(_) | ReportError::NoSession => {
+            ApiError::not_found("unknown_session", error.to_string())
+        }
+        ReportError::AmbiguousSession { .. } => ApiError::bad_request("ambiguous_session", error.to_string()),
+        ReportError::Store(error) => ApiError::ledger_unavailable(error.to_string()),
+        _ => ApiError::bad_request("bad_parameter", error.to_string()),
+    }
+}
