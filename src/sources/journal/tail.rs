@@ -145,7 +145,7 @@ impl Reading {
         let from = self.offset;
         let mut lines = Lines::new(file, buffer, from, limits.max_line_bytes);
         loop {
-            match lines.next()? {
+            match lines.next_piece()? {
                 Piece::Line { offset, at } => {
                     let bytes = lines.bytes(&at);
                     let place = if self.tail_counted { Place::Tail } else { Place::Line };
