@@ -124,8 +124,8 @@ impl Applier {
         now_ms: i64,
     ) -> Result<(), StoreError> {
         let home = step.path.home;
-        let session = self.session(c, home, &section.session, project)?;
-        self.starts(c, session, &section.starts)?;
+        let (session, new) = self.session(c, home, &section.session, project)?;
+        self.starts(c, session, new, &section.starts)?;
         if let Some((first, last)) = section.prompts {
             c.prepare_cached(
                 "UPDATE sessions SET first_prompt_at = min(coalesce(first_prompt_at, ?2), ?2),
@@ -154,7 +154,13 @@ impl Applier {
     }
 
     /// A header not seen before may change whose the copied requests are.
-    fn starts(&mut self, c: &Connection, session: i64, starts: &[i64]) -> Result<(), StoreError> {
+    fn starts(
+        &mut self,
+        c: &Connection,
+        session: i64,
+        new_session: bool,
+        starts: &[i64],
+    ) -> Result<(), StoreError> {
         let mut insert = c.prepare_cached(
             "INSERT OR IGNORE INTO session_starts (session_id, started_at) VALUES (?1, ?2)",
         )?;
@@ -162,7 +168,8 @@ impl Applier {
         for start in starts {
             new |= insert.execute([session, *start])? > 0;
         }
-        if new { ownership::reown_session(c, session) } else { Ok(()) }
+        // Nothing was found in a new session yet.
+        if new && !new_session { ownership::reown_session(c, session) } else { Ok(()) }
     }
 
     fn undecodable(

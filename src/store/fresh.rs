@@ -1,7 +1,7 @@
 //! The first import into an empty ledger: rows in reading order, indexes when
 //! it is done. Until then the keys of all requests are remembered instead.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use rusqlite::Connection;
 
@@ -12,11 +12,11 @@ const INDEXES: &str = "CREATE INDEX IF NOT EXISTS requests_by_key ON requests (k
      CREATE INDEX IF NOT EXISTS requests_by_session ON requests (session_id);";
 
 /// So many keys are remembered; a larger import goes on with the indexes.
-const MAX_KEYS: usize = 400_000;
+const MAX_KEYS: usize = 300_000;
 
-/// The keys of every request in the ledger, while it has no index.
+/// The keys of every request in the ledger with their rows, while it has no index.
 pub(super) struct Fresh {
-    keys: HashSet<i64>,
+    rows: HashMap<i64, i64>,
     /// SQLite's count of what other connections committed.
     version: i64,
 }
@@ -29,18 +29,23 @@ impl Fresh {
             c.execute_batch(INDEXES)?;
             return Ok(None);
         }
-        Ok(Some(Self { keys: HashSet::new(), version: version(c)? }))
+        Ok(Some(Self { rows: HashMap::new(), version: version(c)? }))
     }
 
     /// Whether nobody else wrote: then the keys are all there are. Asked inside
     /// the transaction that relies on it.
     pub(super) fn still_alone(&self, c: &Connection) -> Result<bool, StoreError> {
-        Ok(version(c)? == self.version && self.keys.len() < MAX_KEYS)
+        Ok(version(c)? == self.version && self.rows.len() < MAX_KEYS)
     }
 
-    /// Whether a request of this key may be in the ledger already; notes it.
-    pub(super) fn seen(&mut self, key: i64) -> bool {
-        !self.keys.insert(key)
+    /// The row of the request with this key, if there is one.
+    pub(super) fn row(&self, key: i64) -> Option<i64> {
+        self.rows.get(&key).copied()
+    }
+
+    /// Notes a new request.
+    pub(super) fn note(&mut self, key: i64, row: i64) {
+        self.rows.insert(key, row);
     }
 
     /// Ends the import: the indexes take over.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rusqlite::{CachedStatement, Connection, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::StoreError;
 use super::apply::{Applier, span};
@@ -42,10 +42,9 @@ impl<'c> Found<'c> {
         project: i64,
         role: Role,
     ) -> Result<Self, StoreError> {
-        let find = c.prepare_cached(
-            "SELECT id, session_id, at, model_id, role, prompt, cached, tool, output, thoughts, flags
-             FROM requests WHERE key = ?1 AND home_id = ?2 AND message_id = ?3",
-        )?;
+        let find = c.prepare_cached(&format!(
+            "SELECT {KEPT} FROM requests WHERE key = ?1 AND home_id = ?2 AND message_id = ?3"
+        ))?;
         let insert = c.prepare_cached(
             "INSERT INTO requests (key, home_id, message_id, session_id, at, model_id, role,
                                    prompt, cached, tool, output, thoughts, flags)
@@ -65,6 +64,22 @@ struct Kept {
     role: Role,
     reading: Reading,
     flags: i64,
+}
+
+const KEPT: &str = "id, session_id, at, model_id, role, prompt, cached, tool, output, thoughts, flags";
+
+impl Kept {
+    fn of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get(0)?,
+            session: row.get(1)?,
+            at: row.get(2)?,
+            model: row.get(3)?,
+            role: role_of(row.get(4)?),
+            reading: reading(row, 5)?,
+            flags: row.get(10)?,
+        })
+    }
 }
 
 pub(super) fn role_number(role: Role) -> i64 {
@@ -89,7 +104,7 @@ impl Applier {
     ) -> Result<(), StoreError> {
         for request in requests {
             let key = request_key(&request.id);
-            let kept = if self.is_new(c, key)? { None } else { kept(&mut found, key, &request.id)? };
+            let kept = self.kept(c, &mut found, key, &request.id)?;
             match kept {
                 None => self.first(c, &mut found, request, key, now_ms)?,
                 Some(kept) => self.again(c, &mut found, request, &kept, now_ms)?,
@@ -100,14 +115,27 @@ impl Applier {
         Ok(())
     }
 
-    /// Whether a first import knows that no request has this key. The first
-    /// one it has seen before ends the import's shortcut.
-    fn is_new(&mut self, c: &Connection, key: i64) -> Result<bool, StoreError> {
-        match self.fresh.as_mut().map(|fresh| fresh.seen(key)) {
-            None => Ok(false),
-            Some(false) => Ok(true),
-            Some(true) => self.finish_fresh(c).map(|()| false),
+    /// The row of a request, by its key's index or, in a first import, by memory.
+    fn kept(
+        &mut self,
+        c: &Connection,
+        found: &mut Found<'_>,
+        key: i64,
+        id: &str,
+    ) -> Result<Option<Kept>, StoreError> {
+        if let Some(fresh) = &self.fresh {
+            let Some(row) = fresh.row(key) else { return Ok(None) };
+            let mut by_row = c.prepare_cached(&format!(
+                "SELECT {KEPT} FROM requests WHERE id = ?1 AND home_id = ?2 AND message_id = ?3"
+            ))?;
+            let kept = by_row.query_row(params![row, found.home.0, id], Kept::of).optional()?;
+            if kept.is_some() {
+                return Ok(kept);
+            }
+            // Two ids of one key: only the index can tell them apart.
+            self.finish_fresh(c)?;
         }
+        Ok(found.find.query_row(params![key, found.home.0, id], Kept::of).optional()?)
     }
 
     /// Ends the first import: the indexes take over.
@@ -147,6 +175,9 @@ impl Applier {
             clamp(r.thoughts),
             flags,
         ])?;
+        if let Some(fresh) = &mut self.fresh {
+            fresh.note(key, c.last_insert_rowid());
+        }
         self.grow(tuple, 1, &r.classes());
         found.new_lines += u64::from(request.place != Place::Inside);
         Ok(())
@@ -252,20 +283,6 @@ fn rise(was: &Classes, is: &Classes) -> Classes {
         left -= more;
     }
     rise
-}
-
-fn kept(found: &mut Found<'_>, key: i64, id: &str) -> Result<Option<Kept>, StoreError> {
-    let mut rows = found.find.query(params![key, found.home.0, id])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some(Kept {
-        id: row.get(0)?,
-        session: row.get(1)?,
-        at: row.get(2)?,
-        model: row.get(3)?,
-        role: role_of(row.get(4)?),
-        reading: reading(row, 5)?,
-        flags: row.get(10)?,
-    }))
 }
 
 /// Five counts from a row, beginning at a column.

@@ -42,7 +42,7 @@ pub(super) fn answer(line: &[u8]) -> Option<Answer> {
     let rest = thoughts(texts)?;
     let seen = &line[..line.len() - rest.len()];
     // What the parser would refuse inside a text.
-    if seen.iter().any(|byte| *byte < 0x20) || str::from_utf8(seen).is_err() {
+    if seen.iter().fold(false, |odd, byte| odd | (*byte < 0x20)) || str::from_utf8(seen).is_err() {
         return None;
     }
     let rest = rest.strip_prefix(b",\"tokens\":{\"input\":")?;
@@ -107,8 +107,9 @@ fn number(text: &[u8]) -> Option<(u64, &[u8])> {
 
 /// A text without escapes or control characters.
 fn plain(text: &[u8]) -> Option<&str> {
-    let odd = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
-    if text.is_empty() || text.iter().any(odd) { None } else { str::from_utf8(text).ok() }
+    let odd = |byte: &u8| (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\');
+    let any_odd = text.iter().fold(false, |any, byte| any | odd(byte));
+    if text.is_empty() || any_odd { None } else { str::from_utf8(text).ok() }
 }
 
 #[cfg(test)]
