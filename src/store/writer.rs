@@ -132,8 +132,14 @@ impl Ledger {
     pub fn start(self, settings: WriterSettings, events: Arc<dyn WriterEvents>) -> (Writer, WriterThread) {
         let (queue, messages) = sync_channel(QUEUE);
         let applier = Applier::new(settings.max_tuples, self.fresh);
-        let mut work =
-            Work { connection: self.connection, path: self.path, applier, settings, events: events.clone() };
+        let mut work = Work {
+            reindex: false,
+            connection: self.connection,
+            path: self.path,
+            applier,
+            settings,
+            events: events.clone(),
+        };
         let thread = std::thread::Builder::new()
             .name("ledger".into())
             .spawn(move || work.run(&messages))
@@ -210,6 +216,8 @@ impl Batch {
 }
 
 struct Work {
+    /// A commit failed that may have built the indexes: they are asked for again.
+    reindex: bool,
     connection: Connection,
     path: PathBuf,
     applier: Applier,
@@ -267,6 +275,7 @@ impl Work {
                 }
                 Err(error) => {
                     self.applier.forget();
+                    self.reindex = true;
                     let error = error.at(&self.path);
                     blocked = true;
                     self.events.blocked(Some(&error));
@@ -286,10 +295,10 @@ impl Work {
         let started = (self.settings.stopwatch)();
         let now_ms = (self.settings.clock)();
         let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        if let Some(fresh) = &self.applier.fresh
-            && !fresh.still_alone(&tx)?
-        {
-            self.applier.finish_fresh(&tx)?;
+        match &self.applier.fresh {
+            Some(fresh) if !fresh.still_alone(&tx)? => self.applier.finish_fresh(&tx)?,
+            None if self.reindex => Fresh::finish(&tx)?,
+            _ => {}
         }
         let mut stale = Vec::new();
         for message in batch {
@@ -311,6 +320,7 @@ impl Work {
         }
         self.applier.flush(&tx)?;
         tx.commit()?;
+        self.reindex = false;
         self.events.committed((self.settings.stopwatch)() - started);
         Ok(stale)
     }

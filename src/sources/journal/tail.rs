@@ -60,11 +60,9 @@ impl Look<'_> {
             condition: Condition::Read,
         };
         let more = reading.run(self, file, buffer)?;
-        if self.stamp.len > self.limits.max_file_bytes {
-            reading.failed = reading.failed.or(Some(Failure::TooLarge));
-        }
         let condition = match reading.failed {
             _ if more => Condition::Behind,
+            _ if self.stamp.len > self.limits.max_file_bytes => Condition::Failed(Failure::TooLarge),
             Some(failure) => Condition::Failed(failure),
             None => reading.condition,
         };
