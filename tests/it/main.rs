@@ -7,5 +7,8 @@
 
 mod architecture;
 mod command_line;
+mod demo_home;
 mod exposition;
+mod recordings;
 mod support;
+mod traps;

@@ -106,8 +106,7 @@ impl Sections {
         if bad.is_empty() {
             return;
         }
-        // One without an id can never be found elsewhere: then none settles the line.
-        let ids = bad.into_iter().map(|bad| bad.id).collect::<Option<Vec<_>>>().unwrap_or_default();
+        let ids = bad.into_iter().map(|bad| bad.id).collect();
         let at = self.now();
         self.undecodable(Undecodable { offset, len, reason: Broken::BadTokens, at, ids });
     }

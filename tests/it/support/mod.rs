@@ -1,5 +1,9 @@
 //! What integration tests share: a machine of their own to run gemgauge on.
 
+pub(crate) mod books;
+pub(crate) mod files;
+pub(crate) mod records;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
