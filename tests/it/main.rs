@@ -11,4 +11,5 @@ mod demo_home;
 mod exposition;
 mod recordings;
 mod support;
+mod tail_programs;
 mod traps;
