@@ -16,7 +16,8 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::Value;
 
-use crate::support::books::{Books, NOW};
+use crate::support::books::{Books, NOW, scratch};
+use crate::support::cases;
 use crate::support::files::{append, files, rename_over, write};
 use crate::support::records::{answer, checkpoint, document, header, reading, update, user, with_calls};
 
@@ -131,7 +132,7 @@ struct World {
 
 impl World {
     fn new(limits: Limits) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch();
         let books = Books::with(&[dir.path()], limits);
         Self {
             tmp: dir.path().join(".gemini/tmp"),
@@ -191,7 +192,7 @@ impl World {
     /// Notes that a file is about to lose its name.
     fn leaves(&mut self, path: &Path) {
         if self.files.remove(path).is_some_and(|file| file.held) {
-            self.owed.extend(whole(path, &self.content(path)));
+            self.owed.extend(whole(path, &self.content(path), true));
         }
     }
 
@@ -368,8 +369,9 @@ impl World {
 
     fn scan(&mut self, action: &Action) {
         self.books.set_now(self.now);
-        for path in self.files.keys() {
-            self.must.extend(whole(path, &fs::read(path).unwrap()));
+        for (path, file) in &self.files {
+            let quiet = self.now - file.modified >= Limits::default().quiet_ms;
+            self.must.extend(whole(path, &fs::read(path).unwrap(), quiet));
         }
         match action {
             Action::Other => {
@@ -419,8 +421,9 @@ impl World {
 }
 
 /// Ids of the records that stand whole in a file: on lines of their own, in
-/// checkpoints, and at either end of a broken line (accounting R16, R18, R19).
-fn whole(path: &Path, content: &[u8]) -> BTreeSet<String> {
+/// checkpoints, and at either end of a broken line; of a broken tail once the
+/// file is quiet (accounting R16, R18, R19).
+fn whole(path: &Path, content: &[u8], quiet: bool) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     if path.extension().is_some_and(|extension| extension == "json") {
         if let Ok(document) = serde_json::from_slice(content) {
@@ -428,6 +431,11 @@ fn whole(path: &Path, content: &[u8]) -> BTreeSet<String> {
         }
         return ids;
     }
+    let tail = memchr::memrchr(b'\n', content).map_or(0, |at| at + 1);
+    let content = match serde_json::from_slice::<Value>(&content[tail..]) {
+        Err(_) if !quiet => &content[..tail],
+        _ => content,
+    };
     for line in content.split(|byte| *byte == b'\n') {
         let mut line = line.trim_ascii();
         // Whole values from the start, then the first that reaches the end.
@@ -471,7 +479,7 @@ fn run(limits: Limits, program: &[Action]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(64))]
 
     #[test]
     fn r23_whatever_happens_to_journals_each_request_counts_once(

@@ -45,7 +45,7 @@ impl Books {
 
     pub(crate) fn with<P: AsRef<Path>>(homes: &[P], limits: Limits) -> Self {
         let mut books = Self {
-            dir: Arc::new(tempfile::tempdir().unwrap()),
+            dir: Arc::new(scratch()),
             homes: homes.iter().map(|home| home.as_ref().to_owned()).collect(),
             limits,
             clock: Arc::new(AtomicI64::new(NOW)),
@@ -161,6 +161,12 @@ impl Drop for Books {
             let _ = open.thread.join();
         }
     }
+}
+
+/// A directory in memory, where there is one: thousands of commits wait for no disk.
+pub(crate) fn scratch() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
 }
 
 struct ToWriter<'a>(&'a Writer);
