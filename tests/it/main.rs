@@ -11,5 +11,6 @@ mod demo_home;
 mod exposition;
 mod recordings;
 mod support;
+mod tail_cases;
 mod tail_programs;
 mod traps;

@@ -376,6 +376,8 @@ impl JournalSource {
         let mut sections = Vec::new();
         let condition = match known.condition {
             Condition::Skipped(_) => Condition::Gone,
+            // What stood behind the break is not known.
+            Condition::Failed(Failure::NotJson) => Condition::Lost,
             Condition::Pending if known.name.format == Format::Jsonl => {
                 sections.push(torn(known));
                 Condition::Gone
