@@ -15,9 +15,7 @@ use super::journals::{self, Before};
 use super::ownership;
 use super::requests::Found;
 use super::tuples::{Growth, TupleKey};
-use crate::ledger::evidence::{
-    Anomalies, Broken, Condition, Cursor, HomeId, JournalStep, Section, Undecodable,
-};
+use crate::ledger::evidence::{Anomalies, Condition, Cursor, HomeId, JournalStep, Section, Undecodable};
 use crate::ledger::hash::request_key;
 use crate::ledger::model::UNKNOWN;
 
@@ -205,18 +203,12 @@ impl Applier {
     fn forget_torn(&mut self, c: &Connection, before: &Before, step: &JournalStep) -> Result<(), StoreError> {
         if step.whole {
             c.prepare_cached("DELETE FROM undecodable WHERE journal_id = ?1")?.execute([before.id])?;
-        } else if before.condition == Condition::Torn
-            && !step.revised
-            && step.to.offset > before.cursor.offset
+        } else if !step.revised
+            && (step.to.offset > before.cursor.offset || step.to.seen.len != before.cursor.seen.len)
         {
-            c.prepare_cached(
-                "DELETE FROM undecodable WHERE journal_id = ?1 AND offset = ?2 AND reason = ?3",
-            )?
-            .execute(params![
-                before.id,
-                before.cursor.offset.cast_signed(),
-                Broken::TornTail.as_str()
-            ])?;
+            // Complete lines stand before the offset: what begins at it was a tail.
+            c.prepare_cached("DELETE FROM undecodable WHERE journal_id = ?1 AND offset = ?2")?
+                .execute([before.id, before.cursor.offset.cast_signed()])?;
         }
         Ok(())
     }

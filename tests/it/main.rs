@@ -7,5 +7,10 @@
 
 mod architecture;
 mod command_line;
+mod demo_home;
 mod exposition;
+mod recordings;
 mod support;
+mod tail_cases;
+mod tail_programs;
+mod traps;

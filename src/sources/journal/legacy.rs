@@ -159,7 +159,7 @@ impl Held {
                 Found::Other(other) => sections.other(&other),
                 Found::Bad(bad) => {
                     let at = sections.now();
-                    let ids = bad.id.into_iter().collect();
+                    let ids = vec![bad.id];
                     // The message's number stands for its place: a document has no lines.
                     let line = Undecodable { offset: n as u64, len: 0, reason: Broken::BadTokens, at, ids };
                     sections.undecodable(line);

@@ -69,10 +69,10 @@ pub struct Answer {
     pub total_mismatch: bool,
 }
 
-/// A gemini record whose tokens break R21, or that has no string id.
+/// A gemini record whose tokens break R21.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BadAnswer {
-    pub id: Option<Box<str>>,
+    pub id: Box<str>,
 }
 
 /// The line of the last request read, to recognise its repeat.
@@ -249,7 +249,7 @@ pub fn answer(message: Message<'_>) -> Found {
     }
     let model = message.model.map(|m| m.into_owned()).filter(|m| !m.is_empty());
     match (message.tokens, message.id) {
-        (Tokens::Absent, _) => Found::Other(Other { at: message.at, prompt: false, model }),
+        (Tokens::Absent, _) | (_, None) => Found::Other(Other { at: message.at, prompt: false, model }),
         (Tokens::Counts { reading, total }, Some(id)) => {
             let sum = reading
                 .prompt
@@ -264,7 +264,7 @@ pub fn answer(message: Message<'_>) -> Found {
                 total_mismatch: total.is_some_and(|total| total != sum),
             })
         }
-        (Tokens::Counts { .. } | Tokens::Bad, id) => Found::Bad(BadAnswer { id: id.map(Into::into) }),
+        (Tokens::Bad, Some(id)) => Found::Bad(BadAnswer { id: id.into() }),
     }
 }
 
