@@ -31,7 +31,7 @@ const USAGE: u8 = 2;
 /// still shows what it holds, with a word about it.
 fn update(config: &Config, clock: Clock) -> anyhow::Result<()> {
     let ingest = Ledger::open(&config.db)
-        .and_then(|ledger| Ingest::start(config, ledger, Arc::new(Health::default()), clock, false));
+        .and_then(|ledger| Ingest::start(config, ledger, Arc::new(Health::default()), clock, || false));
     let updated = match ingest {
         Ok(ingest) => with_progress(|| ingest.once()),
         Err(error) => Err(error.into()),

@@ -44,8 +44,9 @@ pub trait WriterEvents: Send + Sync {
 pub struct WriterSettings {
     /// Most label sets a home's counters have.
     pub max_tuples: u64,
-    /// Whether to wait and try again for ever; otherwise the first failure ends it.
-    pub patient: bool,
+    /// Whether to wait and try again what failed for now; otherwise the failure
+    /// ends the writer. Asked each time: whoever stops the service waits for no disk.
+    pub patient: Arc<dyn Fn() -> bool + Send + Sync>,
     /// Unix milliseconds.
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
     /// Time since any fixed moment, for the commit duration.
@@ -239,7 +240,7 @@ impl Work {
                     let error = error.at(&self.path);
                     blocked = true;
                     self.events.blocked(Some(&error));
-                    if !(self.settings.patient && error.may_pass()) {
+                    if !(error.may_pass() && (self.settings.patient)()) {
                         return Err(error);
                     }
                     std::thread::sleep(RETRY);
