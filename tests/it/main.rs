@@ -8,4 +8,6 @@
 mod architecture;
 mod command_line;
 mod exposition;
+#[cfg(unix)]
+mod serve;
 mod support;

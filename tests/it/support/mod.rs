@@ -1,5 +1,16 @@
 //! What integration tests share: a machine of their own to run gemgauge on.
 
+#[cfg(unix)]
+pub(crate) mod chats;
+#[cfg(unix)]
+pub(crate) mod exposition;
+#[cfg(unix)]
+pub(crate) mod poll;
+#[cfg(unix)]
+pub(crate) mod service;
+#[cfg(unix)]
+pub(crate) mod tree;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -27,6 +38,11 @@ impl Sandbox {
     /// The working directory of what runs.
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// The ledger, where it is by default.
+    pub(crate) fn ledger(&self) -> PathBuf {
+        self.home().join(".local/share/gemgauge/ledger.db")
     }
 
     /// The user's home, which is the default Gemini home.
