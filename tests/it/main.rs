@@ -7,7 +7,11 @@
 
 mod architecture;
 mod command_line;
+#[cfg(unix)]
+mod crash;
 mod exposition;
+#[cfg(unix)]
+mod prometheus;
 #[cfg(unix)]
 mod serve;
 mod support;
