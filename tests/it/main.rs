@@ -11,6 +11,8 @@ mod command_line;
 mod crash;
 mod exposition;
 #[cfg(unix)]
+mod ledger_faults;
+#[cfg(unix)]
 mod prometheus;
 #[cfg(unix)]
 mod serve;
