@@ -14,6 +14,7 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use crate::support::chats::{Journal, Project};
 use crate::support::poll::{until, until_eq};
 use crate::support::service::{Service, total};
+use crate::support::skip::not_checked;
 use crate::support::tree::tree;
 use crate::support::{Said, Sandbox};
 
@@ -155,7 +156,7 @@ fn restricted(sandbox: &Sandbox, args: &[&str]) -> Option<Said> {
     match command.output() {
         Ok(output) => Some(output.into()),
         Err(error) => {
-            eprintln!("not checked: gemgauge cannot be run as an unprivileged user: {error}");
+            not_checked(&format!("gemgauge cannot be run as an unprivileged user: {error}"));
             None
         }
     }
@@ -364,11 +365,11 @@ impl Disk {
         match mount {
             Ok(output) if output.status.success() => Some(Self(at)),
             Ok(output) => {
-                eprintln!("not checked: {}", String::from_utf8_lossy(&output.stderr).trim());
+                not_checked(String::from_utf8_lossy(&output.stderr).trim());
                 None
             }
             Err(error) => {
-                eprintln!("not checked: mount does not start: {error}");
+                not_checked(&format!("mount does not start: {error}"));
                 None
             }
         }

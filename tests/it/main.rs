@@ -13,6 +13,10 @@ mod exposition;
 #[cfg(unix)]
 mod ledger_faults;
 #[cfg(unix)]
+mod live_cli;
+#[cfg(unix)]
+mod privacy;
+#[cfg(unix)]
 mod prometheus;
 #[cfg(unix)]
 mod serve;

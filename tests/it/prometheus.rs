@@ -13,6 +13,7 @@ use crate::support::Sandbox;
 use crate::support::chats::{Project, Spent};
 use crate::support::poll::until_eq;
 use crate::support::service::Service;
+use crate::support::skip::missing;
 
 const ANA: &str = "aaaaaaaa-0000-4000-8000-000000000001";
 const BEN: &str = "bbbbbbbb-0000-4000-8000-000000000002";
@@ -118,7 +119,7 @@ fn promtool_finds_nothing_in_a_real_scrape() {
     let service = sandbox.serve_ready(&[]);
     service.wait_spent(journal.spent());
     match promtool(&service.get("/metrics").body) {
-        None => eprintln!("promtool is not installed: not checked"),
+        None => missing("promtool"),
         Some(said) => assert_eq!(said, ""),
     }
 }
@@ -138,7 +139,7 @@ fn stores_exactly_what_was_spent(via: fn(SocketAddr) -> SocketAddr) {
     let service = serve();
     service.wait_ready();
     let Some(prometheus) = Prometheus::start(sandbox.path(), via(address)) else {
-        eprintln!("prometheus is not installed: not checked");
+        missing("prometheus");
         return;
     };
     until_eq("a scrape", &Some(1.0), || prometheus.value("up"));

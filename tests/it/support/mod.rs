@@ -8,6 +8,7 @@ pub(crate) mod exposition;
 pub(crate) mod poll;
 #[cfg(unix)]
 pub(crate) mod service;
+pub(crate) mod skip;
 #[cfg(unix)]
 pub(crate) mod tree;
 
