@@ -91,6 +91,8 @@ fn a_ledger_of_a_newer_version_is_refused_with_both_versions() {
     );
 }
 
+type Damage = fn(&mut Vec<u8>);
+
 #[test]
 fn a_damaged_ledger_is_refused() {
     let sandbox = Sandbox::new();
@@ -98,7 +100,7 @@ fn a_damaged_ledger_is_refused() {
     assert_eq!(sandbox.run(&["report"]).code, 0);
     let whole = fs::read(sandbox.ledger()).unwrap();
     let db = sandbox.path().join("damaged.db");
-    let damages: [(&str, fn(&mut Vec<u8>)); 4] = [
+    let damages: [(&str, Damage); 4] = [
         ("cut in half", |bytes| bytes.truncate(bytes.len() / 2)),
         ("overwritten but for its first page", |bytes| bytes[4096..].fill(0x55)),
         ("overwritten in its last quarter", |bytes| {

@@ -30,9 +30,6 @@ pub fn search(line: &[u8]) -> Rest {
     let mut start = 0;
     while let Ok(len) = leading_object(&line[start..]) {
         let end = start + len;
-        if end == line.len() {
-            break;
-        }
         rest.records.push(record::parse(&line[start..end]));
         start = end;
     }
@@ -89,7 +86,7 @@ pub fn legible_ids(text: &[u8]) -> Vec<Box<str>> {
         let shown = memchr::memchr(b'"', rest)
             .and_then(|end| rest[end..].strip_prefix(b"\",\"type\":\""))
             .and_then(|rest| memchr::memchr(b'"', rest).map(|end| &rest[..end]));
-        if shown.is_some_and(|kind| kind != b"gemini") {
+        if shown.is_some_and(|kind| matches!(kind, b"user" | b"info" | b"warning" | b"error")) {
             continue;
         }
         if let Ok(id) = std::str::from_utf8(id)
@@ -124,7 +121,7 @@ mod tests {
             let line = format!("{}{WHOLE}", &torn[..cut]);
             let rest = search(line.as_bytes());
             assert_eq!(ids_of(&rest.records), ["b"], "cut at {cut}");
-            let legible = cut > r#"{"id":"a","timestamp":""#.len();
+            let legible = cut >= r#"{"id":"a","timestamp":""#.len();
             assert_eq!(rest.ids.iter().any(|id| **id == *"a"), legible, "cut at {cut}");
         }
     }

@@ -44,7 +44,6 @@ impl Look<'_> {
         let to = Cursor {
             offset: if condition == Condition::Read { self.stamp.len } else { 0 },
             context,
-            failed: too_large.then_some(Failure::TooLarge),
             seen: self.settled_stamp(),
             ..Cursor::default()
         };

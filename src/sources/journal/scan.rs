@@ -228,7 +228,10 @@ impl JournalSource {
             || match known.condition {
                 Condition::Pending => quiet,
                 Condition::Read | Condition::Torn => false,
-                Condition::Failed(failure) => matches!(failure, Failure::Permission | Failure::Io),
+                Condition::Failed(Failure::Permission | Failure::Io) => true,
+                // The cap may be higher now than when it was met.
+                Condition::Failed(Failure::TooLarge) => stamp.len <= self.limits.max_file_bytes,
+                Condition::Failed(Failure::LineTooLong | Failure::NotJson) => false,
                 Condition::Behind | Condition::Gone | Condition::Lost | Condition::Skipped(_) => true,
             }
     }

@@ -60,11 +60,9 @@ impl Look<'_> {
             condition: Condition::Read,
         };
         let more = reading.run(self, file, buffer)?;
-        if self.stamp.len > self.limits.max_file_bytes {
-            reading.failed = reading.failed.or(Some(Failure::TooLarge));
-        }
         let condition = match reading.failed {
             _ if more => Condition::Behind,
+            _ if self.stamp.len > self.limits.max_file_bytes => Condition::Failed(Failure::TooLarge),
             Some(failure) => Condition::Failed(failure),
             None => reading.condition,
         };
@@ -145,7 +143,7 @@ impl Reading {
         let from = self.offset;
         let mut lines = Lines::new(file, buffer, from, limits.max_line_bytes);
         loop {
-            match lines.next()? {
+            match lines.next_piece()? {
                 Piece::Line { offset, at } => {
                     let bytes = lines.bytes(&at);
                     let place = if self.tail_counted { Place::Tail } else { Place::Line };
