@@ -41,8 +41,8 @@ pub struct Ingest {
 }
 
 impl Ingest {
-    /// Registers the homes and starts the writer. A `patient` one waits for a
-    /// ledger that cannot be written for now.
+    /// Registers the homes and starts the writer. While it is `patient`, it
+    /// waits for a ledger that cannot be written for now.
     ///
     /// # Errors
     /// What keeps the ledger from being used.
@@ -51,7 +51,7 @@ impl Ingest {
         mut ledger: Ledger,
         health: Arc<Health>,
         clock: Clock,
-        patient: bool,
+        patient: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Result<Self, StoreError> {
         let mut homes = Vec::new();
         let mut known = Vec::new();
@@ -65,7 +65,7 @@ impl Ingest {
         let events = Arc::new(Events { health: health.clone(), stale: stale_sender });
         let settings = WriterSettings {
             max_tuples: config.metrics.max_tuples,
-            patient,
+            patient: Arc::new(patient),
             clock: Arc::new(move || clock.now_ms()),
             stopwatch: Arc::new(move || clock.elapsed()),
         };
@@ -284,6 +284,11 @@ impl StopHandle {
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.waker.wake(Wake::Scan);
+    }
+
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
     }
 }
 

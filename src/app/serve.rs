@@ -40,17 +40,23 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
 
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let listeners = runtime.block_on(listen(addresses))?;
+    // Before anybody can know that it runs: from now on a signal ends it gracefully.
+    let signals = {
+        let _of = runtime.enter();
+        Signals::catch()?
+    };
     say_hello(config, &listeners)?;
 
-    let ingest = Ingest::start(config, ledger, health, clock, true)?;
     let (stop, stop_handle) = Stop::new();
+    let stopping = stop_handle.clone();
+    let ingest = Ingest::start(config, ledger, health, clock, move || !stopping.is_stopping())?;
     let watched = config.clone();
     let source = std::thread::Builder::new()
         .name("journals".into())
         .spawn(move || ingest.run(&watched, &stop))
         .context("no thread for the journal source")?;
 
-    runtime.block_on(answer(listeners, views, config))?;
+    runtime.block_on(answer(listeners, views, config, signals))?;
     stop_handle.stop();
     let ended = source.join().map_err(|_| anyhow!("the journal source failed"))?;
     runtime.shutdown_timeout(GRACE);
@@ -102,7 +108,12 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// Answers requests until a signal, then lets those under way end.
-async fn answer(listeners: Vec<TcpListener>, views: Arc<dyn Views>, config: &Config) -> anyhow::Result<()> {
+async fn answer(
+    listeners: Vec<TcpListener>,
+    views: Arc<dyn Views>,
+    config: &Config,
+    signals: Signals,
+) -> anyhow::Result<()> {
     let (stopping, stopped) = watch::channel(false);
     let mut servers = tokio::task::JoinSet::new();
     for listener in listeners {
@@ -121,7 +132,7 @@ async fn answer(listeners: Vec<TcpListener>, views: Arc<dyn Views>, config: &Con
         servers.spawn(async move { axum::serve(listener, service).with_graceful_shutdown(stop).await });
     }
     tokio::select! {
-        signal = signal() => {
+        signal = signals.next() => {
             tracing::info!(signal = signal?, "stopping");
         }
         Some(server) = servers.join_next() => server??,
@@ -133,19 +144,39 @@ async fn answer(listeners: Vec<TcpListener>, views: Arc<dyn Views>, config: &Con
     Ok(())
 }
 
+/// The signals that end the service, caught from the moment this is made.
 #[cfg(unix)]
-async fn signal() -> std::io::Result<&'static str> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(tokio::select! {
-        _ = terminate.recv() => "SIGTERM",
-        _ = interrupt.recv() => "SIGINT",
-    })
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn catch() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(mut self) -> std::io::Result<&'static str> {
+        Ok(tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        })
+    }
 }
 
 #[cfg(not(unix))]
-async fn signal() -> std::io::Result<&'static str> {
-    tokio::signal::ctrl_c().await?;
-    Ok("ctrl-c")
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn catch() -> std::io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn next(self) -> std::io::Result<&'static str> {
+        tokio::signal::ctrl_c().await?;
+        Ok("ctrl-c")
+    }
 }

@@ -16,7 +16,7 @@ use crate::config::{Config, HomeChoice};
 use crate::health::Health;
 use crate::store::read::{Dimensions, JournalRow};
 use crate::store::writer::Ledger;
-use crate::store::{SCHEMA_VERSION, StoreError, open_reader, schema_version};
+use crate::store::{self, SCHEMA_VERSION, StoreError, open_reader, schema_version};
 use crate::surfaces::doctor::{self, Diagnosis, Facts, look};
 use crate::surfaces::report::spec::{Kind, Options, ReportSpec};
 use crate::surfaces::report::{self, Format as _, ReportError, csv, json, markdown, session, table};
@@ -27,20 +27,21 @@ const SLOW: Duration = Duration::from_secs(1);
 /// The command line was understood and what it asks for makes no sense.
 const USAGE: u8 = 2;
 
-/// Brings the ledger up to date. One that cannot be written but can be read
-/// still shows what it holds, with a word about it.
+/// Brings the ledger up to date.
 fn update(config: &Config, clock: Clock) -> anyhow::Result<()> {
-    let ingest = Ledger::open(&config.db)
-        .and_then(|ledger| Ingest::start(config, ledger, Arc::new(Health::default()), clock, false));
-    let updated = match ingest {
-        Ok(ingest) => with_progress(|| ingest.once()),
-        Err(error) => Err(error.into()),
-    };
-    let Err(error) = updated else { return Ok(()) };
+    let ledger = Ledger::open(&config.db)?;
+    let ingest = Ingest::start(config, ledger, Arc::new(Health::default()), clock, || false)?;
+    with_progress(|| ingest.once())
+}
+
+/// Brings the ledger up to date. One that cannot be written but can be read
+/// still shows what it holds, with a word about it and the exit code of a failure.
+fn update_or_show(config: &Config, clock: Clock) -> anyhow::Result<ExitCode> {
+    let Err(error) = update(config, clock) else { return Ok(ExitCode::SUCCESS) };
     let passing = error.downcast_ref::<StoreError>().is_some_and(StoreError::may_pass);
     if passing && open_reader(&config.db).is_ok() {
         eprintln!("gemgauge: {error:#}; showing what it already holds");
-        return Ok(());
+        return Ok(ExitCode::FAILURE);
     }
     Err(error)
 }
@@ -69,9 +70,7 @@ pub(super) fn report(config: &Config, args: &cli::report::Report) -> anyhow::Res
     if let Err(error) = spec(config, args, Vec::new()) {
         return refuse(error);
     }
-    if !args.no_scan {
-        update(config, clock)?;
-    }
+    let done = if args.no_scan { ExitCode::SUCCESS } else { update_or_show(config, clock)? };
     let spec = spec(config, args, homes(config)?)?;
     let now = Timestamp::from_millisecond(clock.now_ms())?;
     let made = open_reader(&config.db)?.snapshot(|snapshot| Ok(report::report(snapshot, &spec, now)))?;
@@ -89,7 +88,7 @@ pub(super) fn report(config: &Config, args: &cli::report::Report) -> anyhow::Res
         cli::report::Format::Markdown => markdown::Markdown.render(&made, &mut out)?,
     }
     out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    Ok(done)
 }
 
 /// Usage is a matter of its own exit code.
@@ -159,7 +158,7 @@ fn homes(config: &Config) -> anyhow::Result<Vec<String>> {
 }
 
 pub(super) fn explain(config: &Config, args: &cli::explain::Explain) -> anyhow::Result<ExitCode> {
-    update(config, Clock::start())?;
+    let done = update_or_show(config, Clock::start())?;
     let chosen = homes(config)?;
     let explained = open_reader(&config.db)?.snapshot(|snapshot| {
         let mut dimensions = snapshot.dimensions()?;
@@ -177,7 +176,7 @@ pub(super) fn explain(config: &Config, args: &cli::explain::Explain) -> anyhow::
         explained.write_text(&zone(config)?, width(), color(), &mut out)?;
     }
     out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    Ok(done)
 }
 
 fn keep_homes(dimensions: &mut Dimensions, chosen: &[String]) {
@@ -198,7 +197,8 @@ pub(super) fn doctor(config: &Config, args: &cli::doctor::Doctor) -> anyhow::Res
         ledger.schema_version = schema_version(&config.db).ok();
     }
     // A doctor that cannot write still says what is wrong.
-    ledger.error = update(config, clock).err().map(|error| format!("{error:#}"));
+    let checked = update(config, clock).and_then(|()| Ok(store::check(&config.db)?));
+    ledger.error = checked.err().map(|error| format!("{error:#}"));
     if ledger.error.is_none() {
         let was = std::mem::replace(&mut ledger, look::ledger_file(&config.db));
         ledger = doctor::LedgerFacts {

@@ -21,6 +21,12 @@ pub enum StoreError {
          exist are read anew; the file is not touched"
     )]
     Corrupt { path: PathBuf, detail: String },
+    /// The same, where the file is not known.
+    #[error(
+        "the ledger is damaged ({0}). Move it aside and start again: journals that still exist are read \
+         anew; the file is not touched"
+    )]
+    Damaged(String),
     #[error(
         "the ledger {0} lies on a network file system, where SQLite cannot keep it safe. \
          Choose a file on a local disk with --db FILE"
@@ -44,6 +50,7 @@ impl From<rusqlite::Error> for StoreError {
         match error.sqlite_error_code() {
             Some(Code::DatabaseBusy | Code::DatabaseLocked) => Self::Busy,
             Some(Code::DiskFull) => Self::Full,
+            Some(Code::DatabaseCorrupt | Code::NotADatabase) => Self::Damaged(error.to_string()),
             Some(Code::ReadOnly | Code::PermissionDenied) => Self::ReadOnly(error.to_string()),
             _ => Self::Sqlite(error),
         }
@@ -59,14 +66,13 @@ impl StoreError {
                 == Some(rusqlite::ErrorCode::SystemIoFailure))
     }
 
-    /// Says which file is meant where SQLite only says that it is damaged.
+    /// Says which file is meant.
     pub(super) fn at(self, path: &std::path::Path) -> Self {
         use rusqlite::ErrorCode as Code;
         match self {
-            Self::Sqlite(error)
-                if matches!(error.sqlite_error_code(), Some(Code::DatabaseCorrupt | Code::NotADatabase)) =>
-            {
-                Self::Corrupt { path: path.to_owned(), detail: error.to_string() }
+            Self::Damaged(detail) => Self::Corrupt { path: path.to_owned(), detail },
+            Self::Sqlite(error) if error.sqlite_error_code() == Some(Code::CannotOpen) => {
+                Self::File { path: path.to_owned(), source: std::io::Error::other("SQLite cannot open it") }
             }
             other => other,
         }

@@ -20,5 +20,5 @@ mod tuples;
 pub mod writer;
 
 pub use error::StoreError;
-pub use open::{Access, SCHEMA_VERSION, open_reader, schema_version};
+pub use open::{Access, SCHEMA_VERSION, check, open_reader, schema_version};
 pub use writer::{Stale, Writer, WriterSettings};

@@ -42,6 +42,22 @@ pub fn open_reader(path: &Path) -> Result<Reader, StoreError> {
     Ok(Reader { connection })
 }
 
+/// Looks at every page of a ledger.
+///
+/// # Errors
+/// What is damaged, or what keeps it from being looked at.
+pub fn check(path: &Path) -> Result<(), StoreError> {
+    let reader = open_reader(path)?;
+    let found: String = reader
+        .connection
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(|error| StoreError::from(error).at(path))?;
+    match found.as_str() {
+        "ok" => Ok(()),
+        _ => Err(StoreError::Corrupt { path: path.to_owned(), detail: found.replace('\n', " ") }),
+    }
+}
+
 /// Opens the writing connection: creates the file where it is missing and
 /// brings an older schema up to date, keeping a copy of it.
 pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {

@@ -47,8 +47,9 @@ pub trait WriterEvents: Send + Sync {
 pub struct WriterSettings {
     /// Most label sets a home's counters have.
     pub max_tuples: u64,
-    /// Whether to wait and try again for ever; otherwise the first failure ends it.
-    pub patient: bool,
+    /// Whether to wait and try again what failed for now; otherwise the failure
+    /// ends the writer. Asked each time: whoever stops the service waits for no disk.
+    pub patient: Arc<dyn Fn() -> bool + Send + Sync>,
     /// Unix milliseconds.
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
     /// Time since any fixed moment, for the commit duration.
@@ -257,7 +258,9 @@ impl Work {
             }
         }
         self.tidy();
-        self.connection.execute_batch("PRAGMA optimize;").map_err(StoreError::from)
+        // It only makes later questions faster: all that was handed over is committed.
+        let _ = self.connection.execute_batch("PRAGMA optimize;");
+        Ok(())
     }
 
     /// Commits a batch, again and again where waiting may help.
@@ -279,7 +282,7 @@ impl Work {
                     let error = error.at(&self.path);
                     blocked = true;
                     self.events.blocked(Some(&error));
-                    if !(self.settings.patient && error.may_pass()) {
+                    if !(error.may_pass() && (self.settings.patient)()) {
                         return Err(error);
                     }
                     std::thread::sleep(RETRY);

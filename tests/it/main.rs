@@ -7,9 +7,21 @@
 
 mod architecture;
 mod command_line;
+#[cfg(unix)]
+mod crash;
 mod demo_home;
 mod exposition;
+#[cfg(unix)]
+mod ledger_faults;
+#[cfg(unix)]
+mod live_cli;
+#[cfg(unix)]
+mod privacy;
+#[cfg(unix)]
+mod prometheus;
 mod recordings;
+#[cfg(unix)]
+mod serve;
 mod support;
 mod tail_cases;
 mod tail_programs;

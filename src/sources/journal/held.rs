@@ -89,13 +89,18 @@ impl Held {
             .collect()
     }
 
+    /// Whether a file was written to lately.
+    pub fn is_recent(stamp: Stamp, now_ms: i64) -> bool {
+        now_ms - stamp.modified_ns / 1_000_000 <= IDLE_MS
+    }
+
     /// Keeps a journal's file open, if it was written to lately.
     pub fn hold(&mut self, path: &JournalPath, file: Arc<File>, stamp: Stamp, now_ms: i64) {
-        let modified_ms = stamp.modified_ns / 1_000_000;
-        if now_ms - modified_ms > IDLE_MS {
+        if !Self::is_recent(stamp, now_ms) {
             self.files.remove(path);
             return;
         }
+        let modified_ms = stamp.modified_ns / 1_000_000;
         self.uses += 1;
         self.files.insert(path.clone(), Entry { file, modified_ms, used: self.uses });
         if self.files.len() > MAX

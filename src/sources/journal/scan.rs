@@ -223,7 +223,10 @@ impl JournalSource {
         };
         known.scan = self.scan;
         let quiet = now_ms - stamp.modified_ns / 1_000_000 >= self.limits.quiet_ms;
+        // After a start the descriptors of recently active journals are not held yet.
+        let unheld = self.scan == 1 && Held::is_recent(stamp, now_ms);
         stamp != known.cursor.seen
+            || unheld
             || match known.condition {
                 Condition::Pending => quiet,
                 Condition::Read | Condition::Torn => false,
@@ -272,6 +275,7 @@ impl JournalSource {
             .get(path)
             .is_some_and(|known| known.condition == Condition::Read && known.cursor.seen == stamp)
         {
+            self.held.hold(path, file, stamp, now_ms);
             return Ok(false);
         }
         let more = match self.read(path, &file, stamp, now_ms, false, sink)? {

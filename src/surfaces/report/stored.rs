@@ -75,7 +75,7 @@ fn with_ledger(check: impl FnOnce(&Snapshot<'_>)) {
     let (home, _) = ledger.home(Path::new("/home/ana"), "ana").expect("a home");
     let settings = WriterSettings {
         max_tuples: 100,
-        patient: false,
+        patient: Arc::new(|| false),
         clock: Arc::new(|| ms("2026-11-30T12:00:00Z")),
         stopwatch: Arc::new(|| Duration::ZERO),
     };

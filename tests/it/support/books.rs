@@ -93,7 +93,7 @@ impl Books {
         let clock = self.clock.clone();
         let settings = WriterSettings {
             max_tuples: 10_000,
-            patient: false,
+            patient: Arc::new(|| false),
             clock: Arc::new(move || clock.load(Relaxed)),
             stopwatch: Arc::new(|| Duration::ZERO),
         };

@@ -1,8 +1,19 @@
 //! What integration tests share: a machine of their own to run gemgauge on.
 
 pub(crate) mod books;
+#[cfg(unix)]
+pub(crate) mod chats;
+#[cfg(unix)]
+pub(crate) mod exposition;
 pub(crate) mod files;
+#[cfg(unix)]
+pub(crate) mod poll;
 pub(crate) mod records;
+#[cfg(unix)]
+pub(crate) mod service;
+pub(crate) mod skip;
+#[cfg(unix)]
+pub(crate) mod tree;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -41,6 +52,11 @@ impl Sandbox {
     /// The working directory of what runs.
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// The ledger, where it is by default.
+    pub(crate) fn ledger(&self) -> PathBuf {
+        self.home().join(".local/share/gemgauge/ledger.db")
     }
 
     /// The user's home, which is the default Gemini home.
