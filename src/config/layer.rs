@@ -31,6 +31,7 @@ pub struct Layer {
     pub homes: Option<Vec<HomeEntry>>,
     pub db: Option<PathBuf>,
     pub timezone: Option<String>,
+    pub prices: Option<PricesLayer>,
     pub strict: Option<bool>,
     pub journals: Option<JournalsLayer>,
     pub metrics: Option<MetricsLayer>,
@@ -44,6 +45,12 @@ pub struct Layer {
 pub struct HomeEntry {
     pub path: PathBuf,
     pub name: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PricesLayer {
+    pub file: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -217,6 +224,7 @@ impl Layer {
             homes: None, // `GEMGAUGE_HOME` means what `--home` means; see `resolve`.
             db: env.var(keys::DB.env).map(PathBuf::from),
             timezone: vars.parsed(&keys::TIMEZONE)?,
+            prices: Some(PricesLayer { file: env.var(keys::PRICES_FILE.env).map(PathBuf::from) }),
             strict: vars.switch(&keys::STRICT)?,
             journals: Some(JournalsLayer {
                 max_file_bytes: vars.parsed(&keys::MAX_FILE_BYTES)?,
