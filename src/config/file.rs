@@ -58,6 +58,8 @@ mod tests {
                 "config.yml, line 4, web.listen_address: ",
             ),
             ("homes:\n  - path: /a\n    nam: x\n", "config.yml, line 3, homes.nam: "),
+            ("homes:\n  - path: /a\n    billing: free\n", "config.yml, line 3, homes.billing: "),
+            ("homes:\n  - {path: /a, price_list: vertex}\n", "config.yml, line 2, homes.price_list: "),
             ("homes:\n- nam: /a\n", "config.yml, line 2, homes.nam: "),
             ("log: {format: xml}\n", "config.yml, line 1, log.format: "),
             ("log: {formt: xml}\n", "config.yml, line 1, log.formt: "),

@@ -7,9 +7,11 @@
 //! - **Look first** at [`Config::load`], then [`keys`] (every key with its variable and
 //!   its flag), then [`homes`] (which homes there are and what they are called).
 
+mod billing;
 pub mod env;
 mod error;
 mod file;
+mod gemini;
 pub mod homes;
 pub mod keys;
 mod layer;
@@ -26,8 +28,10 @@ use std::time::Duration;
 
 use crate::ledger::money::PriceTable;
 
+pub use billing::{BillingChoice, HomeBilling, ListChoice, Pricing};
 pub use env::Env;
 pub use error::ConfigError;
+pub use gemini::CliSettings;
 pub use homes::{Home, HomeChoice};
 pub use keys::{Origin, Setting};
 pub use layer::{

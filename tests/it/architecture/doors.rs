@@ -17,7 +17,11 @@ pub(super) struct Door {
 /// The table of docs/architecture.md. The longest `room` that fits a file holds.
 pub(super) const DOORS: &[Door] = &[
     Door { room: "ledger", ours: &[], crates: &["serde"] },
-    Door { room: "config", ours: &["ledger"], crates: &["jiff", "serde", "serde_saphyr", "thiserror"] },
+    Door {
+        room: "config",
+        ours: &["ledger"],
+        crates: &["jiff", "serde", "serde_json", "serde_saphyr", "thiserror"],
+    },
     Door {
         room: "sources",
         ours: &["ledger", "config"],
