@@ -8,4 +8,5 @@
 mod architecture;
 mod command_line;
 mod exposition;
+mod prices;
 mod support;
