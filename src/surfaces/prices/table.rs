@@ -37,6 +37,9 @@ pub(super) fn write(listing: &Listing<'_>, out: &mut dyn Write) -> io::Result<()
         }
         writeln!(out, "{}", set(line, &widths))?;
     }
+    if !listing.aliases.is_empty() {
+        writeln!(out)?;
+    }
     for alias in &listing.aliases {
         writeln!(out, "{} is priced as {}{}", alias.alias, alias.model, in_brackets(&valid(alias.valid)))?;
     }
