@@ -71,8 +71,8 @@ CREATE TABLE requests (
   thoughts    INTEGER NOT NULL,
   flags       INTEGER NOT NULL                 -- 1 model inferred, 2 undated
 ) STRICT;
-CREATE INDEX requests_by_key ON requests (key);
-CREATE INDEX requests_by_session ON requests (session_id);
+-- requests_by_key and requests_by_session are made when the first import is
+-- done: src/store/fresh.rs.
 
 -- Only requests found in several sessions stand here: a copy of history.
 CREATE TABLE sightings (

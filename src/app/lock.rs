@@ -65,7 +65,7 @@ pub fn holder(db: &Path) -> Option<u32> {
         return None;
     }
     // Locks are advisory: the text can be read beside them.
-    let mut text = String::new();
-    open(db, false).ok()?.take(32).read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
+    let mut text = Vec::new();
+    open(db, false).ok()?.take(32).read_to_end(&mut text).ok()?;
+    std::str::from_utf8(&text).ok()?.trim().parse().ok()
 }

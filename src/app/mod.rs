@@ -70,7 +70,8 @@ fn log(config: &Config) {
         Level::Debug => "debug",
         Level::Trace => "trace",
     };
-    let lines = tracing_subscriber::fmt().with_env_filter(level).with_writer(std::io::stderr);
+    let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let lines = tracing_subscriber::fmt().with_env_filter(level).with_ansi(ansi).with_writer(std::io::stderr);
     match config.log.format {
         LogFormat::Text => lines.init(),
         LogFormat::Json => lines.json().init(),

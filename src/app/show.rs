@@ -65,26 +65,19 @@ fn with_progress<T>(work: impl FnOnce() -> T) -> T {
 
 pub(super) fn report(config: &Config, args: &cli::report::Report) -> anyhow::Result<ExitCode> {
     let clock = Clock::start();
-    let spec = match spec(config, args) {
-        Ok(spec) => spec,
-        Err(error) if error.is_usage() => {
-            eprintln!("gemgauge: {error}");
-            return Ok(ExitCode::from(USAGE));
-        }
-        Err(error) => return Err(error.into()),
-    };
+    // What cannot be understood is said before anything is read.
+    if let Err(error) = spec(config, args, Vec::new()) {
+        return refuse(error);
+    }
     if !args.no_scan {
         update(config, clock)?;
     }
+    let spec = spec(config, args, homes(config)?)?;
     let now = Timestamp::from_millisecond(clock.now_ms())?;
     let made = open_reader(&config.db)?.snapshot(|snapshot| Ok(report::report(snapshot, &spec, now)))?;
     let made = match made {
         Ok(made) => made,
-        Err(error) if error.is_usage() => {
-            eprintln!("gemgauge: {error}");
-            return Ok(ExitCode::from(USAGE));
-        }
-        Err(error) => return Err(error.into()),
+        Err(error) => return refuse(error),
     };
     let mut out = io::BufWriter::new(io::stdout().lock());
     match args.format() {
@@ -99,7 +92,16 @@ pub(super) fn report(config: &Config, args: &cli::report::Report) -> anyhow::Res
     Ok(ExitCode::SUCCESS)
 }
 
-fn spec(config: &Config, args: &cli::report::Report) -> Result<ReportSpec, ReportError> {
+/// Usage is a matter of its own exit code.
+fn refuse(error: ReportError) -> anyhow::Result<ExitCode> {
+    if !error.is_usage() {
+        return Err(error.into());
+    }
+    eprintln!("gemgauge: {error}");
+    Ok(ExitCode::from(USAGE))
+}
+
+fn spec(config: &Config, args: &cli::report::Report, home: Vec<String>) -> Result<ReportSpec, ReportError> {
     let kind: Kind = args.kind.parse()?;
     let options = Options {
         since: args.since.clone(),
@@ -110,7 +112,7 @@ fn spec(config: &Config, args: &cli::report::Report) -> Result<ReportSpec, Repor
         project: args.project.clone(),
         model: args.model.clone(),
         session: args.session.clone(),
-        home: homes(config),
+        home,
         exclude: args.exclude.clone(),
         sort: args.sort.clone(),
         order: args.order.clone(),
@@ -122,19 +124,35 @@ fn spec(config: &Config, args: &cli::report::Report) -> Result<ReportSpec, Repor
 }
 
 /// The homes that `--home` narrows to, by their name in the ledger.
-fn homes(config: &Config) -> Vec<String> {
+///
+/// # Errors
+/// A name that neither the configuration nor the ledger knows: a filter that
+/// matches nothing must not show everything.
+fn homes(config: &Config) -> anyhow::Result<Vec<String>> {
     let known = open_reader(&config.db)
         .and_then(|mut reader| reader.snapshot(|snapshot| snapshot.homes()))
         .unwrap_or_default();
     let name = |choice: &HomeChoice| match choice {
-        HomeChoice::Name(name) => name.clone(),
+        HomeChoice::Name(name) => {
+            let mut names: Vec<_> = known.values().map(|home| home.name.as_str()).collect();
+            names.extend(config.homes.iter().map(|home| home.name.as_str()));
+            names.sort_unstable();
+            names.dedup();
+            if !names.contains(&name.as_str()) {
+                let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                anyhow::bail!(
+                    "there is no home \"{name}\"; known: {known}. A path must exist or contain a /"
+                );
+            }
+            Ok(name.clone())
+        }
         HomeChoice::Path(path) => {
             let in_ledger = known.values().find(|home| home.path == path.to_string_lossy());
             let configured = || config.homes.iter().find(|home| home.path == *path);
-            in_ledger
+            Ok(in_ledger
                 .map(|home| home.name.clone())
                 .or_else(|| configured().map(|home| home.name.clone()))
-                .unwrap_or_else(|| path.to_string_lossy().into_owned())
+                .unwrap_or_else(|| path.to_string_lossy().into_owned()))
         }
     };
     config.chosen.iter().map(name).collect()
@@ -142,7 +160,7 @@ fn homes(config: &Config) -> Vec<String> {
 
 pub(super) fn explain(config: &Config, args: &cli::explain::Explain) -> anyhow::Result<ExitCode> {
     update(config, Clock::start())?;
-    let chosen = homes(config);
+    let chosen = homes(config)?;
     let explained = open_reader(&config.db)?.snapshot(|snapshot| {
         let mut dimensions = snapshot.dimensions()?;
         keep_homes(&mut dimensions, &chosen);

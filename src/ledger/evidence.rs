@@ -150,7 +150,7 @@ pub enum Broken {
     NotUtf8,
     NotJson,
     NotObject,
-    /// A gemini record whose token counters break R21, or that has no string id.
+    /// A gemini record whose token counters break R21.
     BadTokens,
     /// Over the line cap (accounting R15).
     TooLong,

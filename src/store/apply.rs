@@ -10,13 +10,12 @@ use super::StoreError;
 use super::counter_names::{
     JOURNAL_ANOMALIES, JOURNAL_BYTES, JOURNAL_LINES, JOURNAL_REVISIONS, JOURNAL_UNDECODABLE,
 };
+use super::fresh::Fresh;
 use super::journals::{self, Before};
 use super::ownership;
-use super::requests::At;
+use super::requests::Found;
 use super::tuples::{Growth, TupleKey};
-use crate::ledger::evidence::{
-    Anomalies, Broken, Condition, Cursor, HomeId, JournalStep, Section, Undecodable,
-};
+use crate::ledger::evidence::{Anomalies, Condition, Cursor, HomeId, JournalStep, Section, Undecodable};
 use crate::ledger::hash::request_key;
 use crate::ledger::model::UNKNOWN;
 
@@ -41,13 +40,15 @@ pub(super) struct Applier {
     counts: HashMap<(&'static str, &'static str), u64>,
     pub(super) unknown_model: Arc<str>,
     pub(super) max_tuples: u64,
+    /// While the first import fills an empty ledger.
+    pub(super) fresh: Option<Fresh>,
 }
 
 /// So many session ids are remembered; ids of sessions long done are asked for again.
 const MAX_SESSIONS: usize = 10_000;
 
 impl Applier {
-    pub(super) fn new(max_tuples: u64) -> Self {
+    pub(super) fn new(max_tuples: u64, fresh: Option<Fresh>) -> Self {
         Self {
             projects: HashMap::new(),
             project_names: HashMap::new(),
@@ -59,12 +60,13 @@ impl Applier {
             counts: HashMap::new(),
             unknown_model: UNKNOWN.into(),
             max_tuples,
+            fresh,
         }
     }
 
     /// Forgets everything: the transaction that made it was rolled back.
     pub(super) fn forget(&mut self) {
-        *self = Self::new(self.max_tuples);
+        *self = Self::new(self.max_tuples, self.fresh.take());
     }
 
     /// Adds to a counter of the service's own work.
@@ -120,8 +122,8 @@ impl Applier {
         now_ms: i64,
     ) -> Result<(), StoreError> {
         let home = step.path.home;
-        let session = self.session(c, home, &section.session, project)?;
-        self.starts(c, session, &section.starts)?;
+        let (session, new) = self.session(c, home, &section.session, project)?;
+        self.starts(c, session, new, &section.starts)?;
         if let Some((first, last)) = section.prompts {
             c.prepare_cached(
                 "UPDATE sessions SET first_prompt_at = min(coalesce(first_prompt_at, ?2), ?2),
@@ -133,9 +135,9 @@ impl Applier {
         if let (Some(first), Some(last)) = (times().min(), times().max()) {
             span(c, session, first, last)?;
         }
-        let found = At { home, session, project, role: section.role };
-        for request in &section.requests {
-            self.request(c, &found, request, now_ms)?;
+        if !section.requests.is_empty() {
+            let found = Found::new(c, home, session, project, section.role)?;
+            self.requests(c, found, &section.requests, now_ms)?;
         }
         for line in &section.undecodable {
             self.undecodable(c, before.id, home, session, line)?;
@@ -150,7 +152,13 @@ impl Applier {
     }
 
     /// A header not seen before may change whose the copied requests are.
-    fn starts(&mut self, c: &Connection, session: i64, starts: &[i64]) -> Result<(), StoreError> {
+    fn starts(
+        &mut self,
+        c: &Connection,
+        session: i64,
+        new_session: bool,
+        starts: &[i64],
+    ) -> Result<(), StoreError> {
         let mut insert = c.prepare_cached(
             "INSERT OR IGNORE INTO session_starts (session_id, started_at) VALUES (?1, ?2)",
         )?;
@@ -158,7 +166,8 @@ impl Applier {
         for start in starts {
             new |= insert.execute([session, *start])? > 0;
         }
-        if new { ownership::reown_session(c, session) } else { Ok(()) }
+        // Nothing was found in a new session yet.
+        if new && !new_session { ownership::reown_session(c, session) } else { Ok(()) }
     }
 
     fn undecodable(
@@ -194,18 +203,12 @@ impl Applier {
     fn forget_torn(&mut self, c: &Connection, before: &Before, step: &JournalStep) -> Result<(), StoreError> {
         if step.whole {
             c.prepare_cached("DELETE FROM undecodable WHERE journal_id = ?1")?.execute([before.id])?;
-        } else if before.condition == Condition::Torn
-            && !step.revised
-            && step.to.offset > before.cursor.offset
+        } else if !step.revised
+            && (step.to.offset > before.cursor.offset || step.to.seen.len != before.cursor.seen.len)
         {
-            c.prepare_cached(
-                "DELETE FROM undecodable WHERE journal_id = ?1 AND offset = ?2 AND reason = ?3",
-            )?
-            .execute(params![
-                before.id,
-                before.cursor.offset.cast_signed(),
-                Broken::TornTail.as_str()
-            ])?;
+            // Complete lines stand before the offset: what begins at it was a tail.
+            c.prepare_cached("DELETE FROM undecodable WHERE journal_id = ?1 AND offset = ?2")?
+                .execute([before.id, before.cursor.offset.cast_signed()])?;
         }
         Ok(())
     }

@@ -37,9 +37,7 @@ pub(super) fn before(c: &Connection, path: &JournalPath) -> Result<Before, Store
 fn find(c: &Connection, path: &JournalPath) -> Result<Option<Before>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM journals WHERE home_id = ?1 AND project_dir = ?2 AND file = ?3");
     let mut statement = c.prepare_cached(&sql)?;
-    Ok(statement
-        .query_row(params![path.home.0, &*path.project_dir, &*path.file], |row| row_before(row))
-        .optional()?)
+    Ok(statement.query_row(params![path.home.0, &*path.project_dir, &*path.file], row_before).optional()?)
 }
 
 /// Every journal of these homes with its cursor.

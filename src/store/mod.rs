@@ -9,6 +9,7 @@
 mod apply;
 pub mod counter_names;
 mod error;
+mod fresh;
 mod journals;
 mod names;
 mod open;

@@ -142,7 +142,7 @@ impl Applier {
         Ok(known)
     }
 
-    /// The session of that id, made where it is new: then a nameless one may
+    /// The session of that id and whether it is new: then a nameless one may
     /// turn out to be it, or not to be decidable any more (accounting R13).
     pub(super) fn session(
         &mut self,
@@ -150,15 +150,16 @@ impl Applier {
         home: HomeId,
         session: &Arc<str>,
         project: i64,
-    ) -> Result<i64, StoreError> {
+    ) -> Result<(i64, bool), StoreError> {
         let key = (home, session.clone());
         if let Some(id) = self.sessions.get(&key) {
-            return Ok(*id);
+            return Ok((*id, false));
         }
         let known = c
             .prepare_cached("SELECT id FROM sessions WHERE home_id = ?1 AND session = ?2")?
             .query_row(params![home.0, &**session], |row| row.get(0))
             .optional()?;
+        let new = known.is_none();
         let id = match known {
             Some(id) => id,
             None => {
@@ -174,6 +175,6 @@ impl Applier {
             }
         };
         self.sessions.insert(key, id);
-        Ok(id)
+        Ok((id, new))
     }
 }

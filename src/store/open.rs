@@ -85,9 +85,10 @@ fn create(path: &Path) -> Result<(), StoreError> {
 /// WAL needs shared memory, which network file systems do not have.
 #[cfg(target_os = "linux")]
 fn refuse_network(directory: &Path, path: &Path) -> Result<(), StoreError> {
-    const NFS: i64 = 0x6969;
-    const SMB: [i64; 3] = [0x517b, 0xff53_4d42, 0xfe53_4d42];
-    let kind = rustix::fs::statfs(directory).map(|fs| fs.f_type as i64 & 0xffff_ffff);
+    const NFS: u32 = 0x6969;
+    const SMB: [u32; 3] = [0x517b, 0xff53_4d42, 0xfe53_4d42];
+    // The word's width and sign differ between platforms; magic numbers have 32 bits.
+    let kind = rustix::fs::statfs(directory).map(|fs| fs.f_type as u32);
     match kind {
         Ok(kind) if kind == NFS || SMB.contains(&kind) => Err(StoreError::NetworkFileSystem(path.to_owned())),
         _ => Ok(()),
@@ -123,7 +124,9 @@ fn open(path: &Path, access: Access) -> Result<Connection, StoreError> {
     }
     match access {
         Access::Write => {
-            connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")?;
+            connection.execute_batch(
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8192;",
+            )?;
             migrate(&mut connection, path)?;
         }
         Access::Read if version < SCHEMA_VERSION => return Err(StoreError::Missing(path.to_owned())),

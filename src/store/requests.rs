@@ -1,11 +1,14 @@
 //! A request found in a journal becomes a row once, whatever finds it again
 //! (accounting R16, R17).
 
-use rusqlite::{Connection, params};
+use std::sync::Arc;
+
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::StoreError;
 use super::apply::{Applier, span};
-use super::counter_names::{JOURNAL_LINES, JOURNAL_REVISIONS};
+use super::counter_names::{JOURNAL_LINES, JOURNAL_REVISIONS, LINE_REPEAT, LINE_REQUEST, NO_LABEL};
+use super::fresh::Fresh;
 use super::ownership;
 use super::tuples::clamp;
 use crate::ledger::evidence::{HomeId, Place, Request};
@@ -17,12 +20,39 @@ use crate::ledger::tokens::{Class, Classes, Reading};
 const MODEL_INFERRED: i64 = 1;
 const UNDATED: i64 = 2;
 
-/// Where a request was found.
-pub(super) struct At {
+/// Where requests were found, with what they have in common.
+pub(super) struct Found<'c> {
     pub home: HomeId,
     pub session: i64,
     pub project: i64,
     pub role: Role,
+    find: CachedStatement<'c>,
+    insert: CachedStatement<'c>,
+    /// Model and label set by the name in the record.
+    labels: Vec<(Option<Arc<str>>, i64, i64)>,
+    new_lines: u64,
+    repeated_lines: u64,
+}
+
+impl<'c> Found<'c> {
+    pub(super) fn new(
+        c: &'c Connection,
+        home: HomeId,
+        session: i64,
+        project: i64,
+        role: Role,
+    ) -> Result<Self, StoreError> {
+        let find = c.prepare_cached(&format!(
+            "SELECT {KEPT} FROM requests WHERE key = ?1 AND home_id = ?2 AND message_id = ?3"
+        ))?;
+        let insert = c.prepare_cached(
+            "INSERT INTO requests (key, home_id, message_id, session_id, at, model_id, role,
+                                   prompt, cached, tool, output, thoughts, flags)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        )?;
+        let labels = Vec::new();
+        Ok(Self { home, session, project, role, find, insert, labels, new_lines: 0, repeated_lines: 0 })
+    }
 }
 
 /// A request as its row holds it.
@@ -34,6 +64,22 @@ struct Kept {
     role: Role,
     reading: Reading,
     flags: i64,
+}
+
+const KEPT: &str = "id, session_id, at, model_id, role, prompt, cached, tool, output, thoughts, flags";
+
+impl Kept {
+    fn of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get(0)?,
+            session: row.get(1)?,
+            at: row.get(2)?,
+            model: row.get(3)?,
+            role: role_of(row.get(4)?),
+            reading: reading(row, 5)?,
+            flags: row.get(10)?,
+        })
+    }
 }
 
 pub(super) fn role_number(role: Role) -> i64 {
@@ -48,29 +94,64 @@ pub(super) fn role_of(number: i64) -> Role {
 }
 
 impl Applier {
-    pub(super) fn request(
+    /// Reads the requests of one section in.
+    pub(super) fn requests(
         &mut self,
         c: &Connection,
-        found: &At,
-        request: &Request,
+        mut found: Found<'_>,
+        requests: &[Request],
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        let key = request_key(&request.id);
-        match kept(c, found.home, key, &request.id)? {
-            None => self.first(c, found, request, key, now_ms),
-            Some(kept) => self.again(c, found, request, &kept, now_ms),
+        for request in requests {
+            let key = request_key(&request.id);
+            let kept = self.kept(c, &mut found, key, &request.id)?;
+            match kept {
+                None => self.first(c, &mut found, request, key, now_ms)?,
+                Some(kept) => self.again(c, &mut found, request, &kept, now_ms)?,
+            }
         }
+        self.count(JOURNAL_LINES, LINE_REQUEST, found.new_lines);
+        self.count(JOURNAL_LINES, LINE_REPEAT, found.repeated_lines);
+        Ok(())
+    }
+
+    /// The row of a request, by its key's index or, in a first import, by memory.
+    fn kept(
+        &mut self,
+        c: &Connection,
+        found: &mut Found<'_>,
+        key: i64,
+        id: &str,
+    ) -> Result<Option<Kept>, StoreError> {
+        if let Some(fresh) = &self.fresh {
+            let Some(row) = fresh.row(key) else { return Ok(None) };
+            let mut by_row = c.prepare_cached(&format!(
+                "SELECT {KEPT} FROM requests WHERE id = ?1 AND home_id = ?2 AND message_id = ?3"
+            ))?;
+            let kept = by_row.query_row(params![row, found.home.0, id], Kept::of).optional()?;
+            if kept.is_some() {
+                return Ok(kept);
+            }
+            // Two ids of one key: only the index can tell them apart.
+            self.finish_fresh(c)?;
+        }
+        Ok(found.find.query_row(params![key, found.home.0, id], Kept::of).optional()?)
+    }
+
+    /// Ends the first import: the indexes take over.
+    pub(super) fn finish_fresh(&mut self, c: &Connection) -> Result<(), StoreError> {
+        if self.fresh.take().is_some() { Fresh::finish(c) } else { Ok(()) }
     }
 
     fn first(
         &mut self,
         c: &Connection,
-        found: &At,
+        found: &mut Found<'_>,
         request: &Request,
         key: i64,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        let (model, model_name) = self.model(c, request.model.as_ref())?;
+        let (model, tuple) = self.labels(c, found, request.model.as_ref(), now_ms)?;
         let mut flags = 0;
         if request.model_inferred {
             flags |= MODEL_INFERRED;
@@ -79,12 +160,7 @@ impl Applier {
             flags |= UNDATED;
         }
         let r = &request.reading;
-        c.prepare_cached(
-            "INSERT INTO requests (key, home_id, message_id, session_id, at, model_id, role,
-                                   prompt, cached, tool, output, thoughts, flags)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-        )?
-        .execute(params![
+        found.insert.execute(params![
             key,
             found.home.0,
             &*request.id,
@@ -99,27 +175,42 @@ impl Applier {
             clamp(r.thoughts),
             flags,
         ])?;
+        if let Some(fresh) = &mut self.fresh {
+            fresh.note(key, c.last_insert_rowid());
+        }
+        self.grow(tuple, 1, &r.classes());
+        found.new_lines += u64::from(request.place != Place::Inside);
+        Ok(())
+    }
+
+    /// Model and label set of a request.
+    fn labels(
+        &mut self,
+        c: &Connection,
+        found: &mut Found<'_>,
+        name: Option<&Arc<str>>,
+        now_ms: i64,
+    ) -> Result<(i64, i64), StoreError> {
+        if let Some((_, model, tuple)) = found.labels.iter().find(|(known, ..)| known.as_ref() == name) {
+            return Ok((*model, *tuple));
+        }
+        let (model, model_name) = self.model(c, name)?;
         let project = self.project_name(c, found.project)?;
         let tuple = self.tuple(c, (found.home, project, model_name, found.role), now_ms)?;
-        self.grow(tuple, 1, &r.classes());
-        if request.place != Place::Inside {
-            self.count(JOURNAL_LINES, "request", 1);
-        }
-        Ok(())
+        found.labels.push((name.cloned(), model, tuple));
+        Ok((model, tuple))
     }
 
     /// A later copy adds nothing; it may know what the first did not.
     fn again(
         &mut self,
         c: &Connection,
-        found: &At,
+        found: &mut Found<'_>,
         request: &Request,
         kept: &Kept,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        if request.place == Place::Line {
-            self.count(JOURNAL_LINES, "repeat", 1);
-        }
+        found.repeated_lines += u64::from(request.place == Place::Line);
         if let Repeat::Revised(reading) = repeat(kept.reading, request.reading) {
             self.revise(c, found, kept, reading, now_ms)?;
         }
@@ -154,12 +245,12 @@ impl Applier {
     fn revise(
         &mut self,
         c: &Connection,
-        found: &At,
+        found: &Found<'_>,
         kept: &Kept,
         reading: Reading,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        self.count(JOURNAL_REVISIONS, "", 1);
+        self.count(JOURNAL_REVISIONS, NO_LABEL, 1);
         c.prepare_cached(
             "UPDATE requests SET prompt = ?2, cached = ?3, tool = ?4, output = ?5, thoughts = ?6 WHERE id = ?1",
         )?
@@ -192,24 +283,6 @@ fn rise(was: &Classes, is: &Classes) -> Classes {
         left -= more;
     }
     rise
-}
-
-fn kept(c: &Connection, home: HomeId, key: i64, id: &str) -> Result<Option<Kept>, StoreError> {
-    let mut statement = c.prepare_cached(
-        "SELECT id, session_id, at, model_id, role, prompt, cached, tool, output, thoughts, flags
-         FROM requests WHERE key = ?1 AND home_id = ?2 AND message_id = ?3",
-    )?;
-    let mut rows = statement.query(params![key, home.0, id])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some(Kept {
-        id: row.get(0)?,
-        session: row.get(1)?,
-        at: row.get(2)?,
-        model: row.get(3)?,
-        role: role_of(row.get(4)?),
-        reading: reading(row, 5)?,
-        flags: row.get(10)?,
-    }))
 }
 
 /// Five counts from a row, beginning at a column.

@@ -10,14 +10,17 @@ use std::time::Duration;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::apply::{Applied, Applier};
+use super::fresh::Fresh;
 use super::{StoreError, journals, names, open};
 use crate::ledger::evidence::{Condition, Cursor, HomeId, JournalPath, JournalStep, ProjectFact};
 
 /// How many messages wait at most: sources block behind them.
 const QUEUE: usize = 64;
 
-/// How many messages one transaction takes at most.
-const BATCH: usize = 64;
+/// How many messages and requests one transaction takes at most: an import
+/// touches every page of an index each time, so it commits rarely.
+const BATCH: usize = 1024;
+const BATCH_REQUESTS: usize = 16 * 1024;
 
 /// How long a failed commit waits before it is tried again.
 const RETRY: Duration = Duration::from_millis(250);
@@ -86,6 +89,7 @@ impl WriterThread {
 pub struct Ledger {
     connection: Connection,
     path: PathBuf,
+    fresh: Option<Fresh>,
 }
 
 impl Ledger {
@@ -94,7 +98,11 @@ impl Ledger {
     /// # Errors
     /// A sentence that says what is wrong with the file and what to do.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Ok(Self { connection: open::open_writer(path)?, path: path.to_owned() })
+        let mut connection = open::open_writer(path)?;
+        let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let fresh = Fresh::of(&tx)?;
+        tx.commit()?;
+        Ok(Self { connection, path: path.to_owned(), fresh })
     }
 
     /// Registers a home; its name is given once and made unique.
@@ -123,9 +131,15 @@ impl Ledger {
     #[must_use]
     pub fn start(self, settings: WriterSettings, events: Arc<dyn WriterEvents>) -> (Writer, WriterThread) {
         let (queue, messages) = sync_channel(QUEUE);
-        let applier = Applier::new(settings.max_tuples);
-        let mut work =
-            Work { connection: self.connection, path: self.path, applier, settings, events: events.clone() };
+        let applier = Applier::new(settings.max_tuples, self.fresh);
+        let mut work = Work {
+            reindex: false,
+            connection: self.connection,
+            path: self.path,
+            applier,
+            settings,
+            events: events.clone(),
+        };
         let thread = std::thread::Builder::new()
             .name("ledger".into())
             .spawn(move || work.run(&messages))
@@ -179,7 +193,31 @@ impl Writer {
     }
 }
 
+/// What one transaction takes.
+#[derive(Default)]
+struct Batch {
+    messages: Vec<Message>,
+    requests: usize,
+}
+
+impl Batch {
+    fn push(&mut self, message: Message) {
+        if let Message::Step(step) = &message {
+            self.requests += step.sections.iter().map(|section| section.requests.len()).sum::<usize>();
+        }
+        self.messages.push(message);
+    }
+
+    fn is_full(&self) -> bool {
+        self.messages.len() >= BATCH
+            || self.requests >= BATCH_REQUESTS
+            || matches!(self.messages.last(), Some(Message::Flush(_) | Message::Stop))
+    }
+}
+
 struct Work {
+    /// A commit failed that may have built the indexes: they are asked for again.
+    reindex: bool,
     connection: Connection,
     path: PathBuf,
     applier: Applier,
@@ -198,13 +236,14 @@ impl Work {
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
             };
-            let mut batch = vec![first];
-            while batch.len() < BATCH
-                && !matches!(batch.last(), Some(Message::Flush(_) | Message::Stop))
+            let mut batch = Batch::default();
+            batch.push(first);
+            while !batch.is_full()
                 && let Ok(message) = messages.try_recv()
             {
                 batch.push(message);
             }
+            let mut batch = batch.messages;
             let result = self.persist(&batch);
             self.events.taken(batch.len());
             let stop = matches!(batch.last(), Some(Message::Stop));
@@ -236,6 +275,7 @@ impl Work {
                 }
                 Err(error) => {
                     self.applier.forget();
+                    self.reindex = true;
                     let error = error.at(&self.path);
                     blocked = true;
                     self.events.blocked(Some(&error));
@@ -255,6 +295,11 @@ impl Work {
         let started = (self.settings.stopwatch)();
         let now_ms = (self.settings.clock)();
         let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        match &self.applier.fresh {
+            Some(fresh) if !fresh.still_alone(&tx)? => self.applier.finish_fresh(&tx)?,
+            None if self.reindex => Fresh::finish(&tx)?,
+            _ => {}
+        }
         let mut stale = Vec::new();
         for message in batch {
             match message {
@@ -264,6 +309,7 @@ impl Work {
                     Applied::Stale(cursor, condition) => stale.push((step.path.clone(), cursor, condition)),
                 },
                 Message::Imported(home) => {
+                    self.applier.finish_fresh(&tx)?;
                     tx.execute(
                         "UPDATE homes SET imported_at = ?2 WHERE id = ?1 AND imported_at IS NULL",
                         [home.0, now_ms],
@@ -274,6 +320,7 @@ impl Work {
         }
         self.applier.flush(&tx)?;
         tx.commit()?;
+        self.reindex = false;
         self.events.committed((self.settings.stopwatch)() - started);
         Ok(stale)
     }

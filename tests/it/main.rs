@@ -7,6 +7,11 @@
 
 mod architecture;
 mod command_line;
+mod demo_home;
 mod exposition;
 mod prices;
+mod recordings;
 mod support;
+mod tail_cases;
+mod tail_programs;
+mod traps;

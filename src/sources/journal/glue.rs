@@ -29,19 +29,29 @@ pub fn search(line: &[u8]) -> Rest {
     let mut rest = Rest::default();
     let mut start = 0;
     while let Ok(len) = leading_object(&line[start..]) {
-        let end = start + len;
-        if end == line.len() {
+        // The whole line is one object, broken for what it says.
+        if len == line.len() {
             break;
         }
-        rest.records.push(record::parse(&line[start..end]));
-        start = end;
+        rest.take(&line[start..start + len]);
+        start += len;
     }
     let end = final_object(&line[start..]).map_or(line.len(), |at| start + at);
     if end < line.len() {
-        rest.records.push(record::parse(&line[end..]));
+        rest.take(&line[end..]);
     }
-    rest.ids = legible_ids(&line[start..end]);
+    rest.ids.extend(legible_ids(&line[start..end]));
     rest
+}
+
+impl Rest {
+    /// Takes a whole record; of one whose counts are broken, its id.
+    fn take(&mut self, whole: &[u8]) {
+        match record::parse(whole) {
+            Line::Broken(_) => self.ids.extend(record::bad_id(whole)),
+            record => self.records.push(record),
+        }
+    }
 }
 
 /// The length of the whole JSON object that `text` begins with, or how many
@@ -89,7 +99,7 @@ pub fn legible_ids(text: &[u8]) -> Vec<Box<str>> {
         let shown = memchr::memchr(b'"', rest)
             .and_then(|end| rest[end..].strip_prefix(b"\",\"type\":\""))
             .and_then(|rest| memchr::memchr(b'"', rest).map(|end| &rest[..end]));
-        if shown.is_some_and(|kind| kind != b"gemini") {
+        if shown.is_some_and(|kind| matches!(kind, b"user" | b"info" | b"warning" | b"error")) {
             continue;
         }
         if let Ok(id) = std::str::from_utf8(id)
@@ -124,7 +134,7 @@ mod tests {
             let line = format!("{}{WHOLE}", &torn[..cut]);
             let rest = search(line.as_bytes());
             assert_eq!(ids_of(&rest.records), ["b"], "cut at {cut}");
-            let legible = cut > r#"{"id":"a","timestamp":""#.len();
+            let legible = cut >= r#"{"id":"a","timestamp":""#.len();
             assert_eq!(rest.ids.iter().any(|id| **id == *"a"), legible, "cut at {cut}");
         }
     }
@@ -135,6 +145,16 @@ mod tests {
         let rest = search(format!("{first}{WHOLE}").as_bytes());
         assert_eq!(ids_of(&rest.records), ["a", "b"]);
         assert!(rest.ids.is_empty());
+    }
+
+    #[test]
+    fn r19_a_whole_record_with_broken_counts_still_demotes_by_its_id() {
+        let bad = WHOLE.replace("\"b\"", "\"a\"").replace("\"input\":2", "\"input\":-2");
+        for line in [format!("{bad}{WHOLE}"), format!("{WHOLE}{bad}")] {
+            let rest = search(line.as_bytes());
+            assert_eq!(ids_of(&rest.records), ["b"]);
+            assert_eq!(rest.ids, ["a".into()]);
+        }
     }
 
     #[test]

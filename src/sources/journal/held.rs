@@ -16,9 +16,14 @@ const MAX: usize = 64;
 /// A journal that was not written to for this long is let go, in ms.
 const IDLE_MS: i64 = 15 * 60 * 1000;
 
+/// A file that was read out after it lost its name is kept for this long, in
+/// ms: until the ledger has said that what was read of it counts.
+const DRAINED_MS: i64 = 60 * 1000;
+
 #[derive(Debug, Default)]
 pub struct Held {
     files: HashMap<JournalPath, Entry>,
+    drained: Vec<Drained>,
     uses: u64,
 }
 
@@ -27,6 +32,16 @@ struct Entry {
     file: Arc<File>,
     modified_ms: i64,
     used: u64,
+}
+
+/// A file that was released.
+#[derive(Debug)]
+struct Drained {
+    path: JournalPath,
+    file: Arc<File>,
+    at_ms: i64,
+    /// What was read of it was refused.
+    again: bool,
 }
 
 impl Held {
@@ -43,9 +58,35 @@ impl Held {
         Some((entry.file.clone(), held))
     }
 
-    /// Takes a journal's file out.
-    pub fn release(&mut self, path: &JournalPath) -> Option<Arc<File>> {
-        self.files.remove(path).map(|entry| entry.file)
+    /// Takes a journal's file out, to be read to its end.
+    pub fn release(&mut self, path: &JournalPath, now_ms: i64) -> Option<Arc<File>> {
+        let file = self.files.remove(path)?.file;
+        if self.drained.len() == MAX {
+            self.drained.remove(0);
+        }
+        self.drained.push(Drained { path: path.clone(), file: file.clone(), at_ms: now_ms, again: false });
+        Some(file)
+    }
+
+    /// Notes that what was read of a journal's released files was refused;
+    /// `true` if there are any.
+    pub fn recall(&mut self, path: &JournalPath) -> bool {
+        let mut any = false;
+        for drained in self.drained.iter_mut().filter(|drained| drained.path == *path) {
+            (drained.again, any) = (true, true);
+        }
+        any
+    }
+
+    /// The released files to be read again, each once.
+    pub fn recalled(&mut self, path: &JournalPath) -> Vec<Arc<File>> {
+        let again = self.drained.iter_mut().filter(|drained| drained.again && drained.path == *path);
+        again
+            .map(|drained| {
+                drained.again = false;
+                drained.file.clone()
+            })
+            .collect()
     }
 
     /// Keeps a journal's file open, if it was written to lately.
@@ -68,5 +109,6 @@ impl Held {
     /// Lets go of journals that became idle.
     pub fn expire(&mut self, now_ms: i64) {
         self.files.retain(|_, entry| now_ms - entry.modified_ms <= IDLE_MS);
+        self.drained.retain(|drained| now_ms - drained.at_ms <= DRAINED_MS);
     }
 }

@@ -84,7 +84,32 @@ pub fn record(text: &str) -> Result<Option<Record<'_>>, serde_json::Error> {
 /// Unix milliseconds of an RFC 3339 time.
 #[must_use]
 pub fn time(text: &str) -> Option<i64> {
-    text.parse::<jiff::Timestamp>().ok().map(|t| t.as_millisecond())
+    written_time(text.as_bytes()).or_else(|| text.parse::<jiff::Timestamp>().ok().map(|t| t.as_millisecond()))
+}
+
+/// `2026-11-30T15:51:35.111Z`, as the CLI writes every time; other spellings,
+/// and days that only some months have, are left to the calendar.
+fn written_time(text: &[u8]) -> Option<i64> {
+    let text: &[u8; 24] = text.try_into().ok()?;
+    let number = |from: usize, len: usize| {
+        let digits = &text[from..from + len];
+        let all = digits.iter().all(u8::is_ascii_digit);
+        all.then(|| digits.iter().fold(0, |n, digit| n * 10 + i64::from(digit - b'0')))
+    };
+    let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.'), (23, b'Z')];
+    if marks.iter().any(|(at, mark)| text[*at] != *mark) {
+        return None;
+    }
+    let (year, month, day) = (number(0, 4)?, number(5, 2)?, number(8, 2)?);
+    let (hour, minute, second, ms) = (number(11, 2)?, number(14, 2)?, number(17, 2)?, number(20, 3)?);
+    let plain = (1970..=2400).contains(&year) && (1..=12).contains(&month) && (1..=28).contains(&day);
+    if !plain || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    // Years begin in March here, so that the leap day comes last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
+    Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + ms)
 }
 
 /// A value of the wanted type, or `None` for any other value.
@@ -448,5 +473,29 @@ impl Counter {
 impl Wanted<'_> for Counter {
     fn of_u64(n: u64) -> Option<Self> {
         Some(if i64::try_from(n).is_ok() { Self::Count(n) } else { Self::Bad })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_written_time_is_what_the_calendar_says() {
+        for year in [1970, 1999, 2000, 2026, 2027, 2028, 2100, 2400] {
+            for month in 1..=12 {
+                for (day, clock) in [(1, "00:00:00.000"), (28, "23:59:59.999"), (15, "10:20:30.456")] {
+                    let text = format!("{year:04}-{month:02}-{day:02}T{clock}Z");
+                    let calendar = text.parse::<jiff::Timestamp>().expect("a time").as_millisecond();
+                    assert_eq!(written_time(text.as_bytes()), Some(calendar), "{text}");
+                }
+            }
+        }
+        for text in ["2026-11-30T24:00:00.000Z", "2026-13-01T00:00:00.000Z", "2026-11-30 15:51:35.111Z"] {
+            assert_eq!(written_time(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(time("2026-11-30T15:51:35Z"), time("2026-11-30T15:51:35.000Z"));
+        assert_eq!(time("2026-02-30T00:00:00.000Z"), None);
+        assert_eq!(time("soon"), None);
     }
 }

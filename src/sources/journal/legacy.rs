@@ -44,7 +44,6 @@ impl Look<'_> {
         let to = Cursor {
             offset: if condition == Condition::Read { self.stamp.len } else { 0 },
             context,
-            failed: too_large.then_some(Failure::TooLarge),
             seen: self.settled_stamp(),
             ..Cursor::default()
         };
@@ -160,7 +159,7 @@ impl Held {
                 Found::Other(other) => sections.other(&other),
                 Found::Bad(bad) => {
                     let at = sections.now();
-                    let ids = bad.id.into_iter().collect();
+                    let ids = vec![bad.id];
                     // The message's number stands for its place: a document has no lines.
                     let line = Undecodable { offset: n as u64, len: 0, reason: Broken::BadTokens, at, ids };
                     sections.undecodable(line);

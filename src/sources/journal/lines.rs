@@ -60,7 +60,7 @@ impl<'a> Lines<'a> {
         Self { file, buffer, cap, offset, start: 0, end: 0, scanned: 0, dropped: 0, head: Vec::new() }
     }
 
-    /// The bytes of a piece that [`Self::next`] just returned.
+    /// The bytes of a piece that [`Self::next_piece`] just returned.
     #[must_use]
     pub fn bytes(&self, at: &Range<usize>) -> &[u8] {
         &self.buffer[at.clone()]
@@ -70,7 +70,7 @@ impl<'a> Lines<'a> {
     ///
     /// # Errors
     /// What reading the file says.
-    pub fn next(&mut self) -> io::Result<Piece> {
+    pub fn next_piece(&mut self) -> io::Result<Piece> {
         loop {
             if let Some(found) = memchr::memchr(b'\n', &self.buffer[self.scanned..self.end]) {
                 return Ok(self.take_line(self.scanned + found));
@@ -179,7 +179,7 @@ mod tests {
         let mut lines = Lines::new(&file, &mut buffer, from, cap);
         let mut out = Vec::new();
         loop {
-            match lines.next().expect("reads") {
+            match lines.next_piece().expect("reads") {
                 Piece::Line { offset, at } => {
                     out.push(format!("{offset} {}", String::from_utf8_lossy(lines.bytes(&at))));
                 }

@@ -9,6 +9,7 @@
 //!   then [`record`] (what a line says).
 
 pub mod discover;
+mod fast;
 pub mod glue;
 pub mod held;
 pub mod json;

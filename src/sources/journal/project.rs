@@ -82,9 +82,9 @@ fn modified(path: &Path) -> Option<SystemTime> {
 }
 
 fn read(path: &Path) -> Option<String> {
-    let mut text = String::new();
-    open_regular(path).ok()?.0.take(MAX_BYTES).read_to_string(&mut text).ok()?;
-    Some(text)
+    let mut text = Vec::new();
+    open_regular(path).ok()?.0.take(MAX_BYTES).read_to_end(&mut text).ok()?;
+    String::from_utf8(text).ok()
 }
 
 fn sha256_hex(text: &str) -> String {

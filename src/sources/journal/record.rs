@@ -13,6 +13,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
+use super::fast::{self, Head};
 use super::json::{self, Kind, Message, Tokens};
 use crate::ledger::evidence::Broken;
 use crate::ledger::tokens::Reading;
@@ -68,10 +69,10 @@ pub struct Answer {
     pub total_mismatch: bool,
 }
 
-/// A gemini record whose tokens break R21, or that has no string id.
+/// A gemini record whose tokens break R21.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BadAnswer {
-    pub id: Option<Box<str>>,
+    pub id: Box<str>,
 }
 
 /// The line of the last request read, to recognise its repeat.
@@ -104,27 +105,21 @@ impl Previous {
         match line.strip_prefix(self.0.as_slice()) {
             Some(b"}") => true,
             Some(more) => {
-                more.starts_with(b",\"toolCalls\":[") && more.ends_with(b"]}") && !shows_second_record(more)
+                more.starts_with(b",\"toolCalls\":[") && more.ends_with(b"}]}") && !shows_second_message(more)
             }
             None => false,
         }
     }
 }
 
-static GEMINI: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"gemini\""));
 static MESSAGE_HEAD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"Z\",\"type\":\""));
-static HEADER_HEAD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"{\"sessionId\":"));
-static CONTROL_HEAD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"{\"$"));
 static TOOL_ANSWER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"functionResponse\":"));
 
-/// Marks of a record that begins inside a line, and of bytes that no writer
-/// writes. A text cannot hold them: its quotes are escaped.
-fn shows_second_record(rest: &[u8]) -> bool {
-    GEMINI.find(rest).is_some()
-        || MESSAGE_HEAD.find(rest).is_some()
-        || HEADER_HEAD.find(rest).is_some()
-        || CONTROL_HEAD.find(rest).is_some()
-        || memchr::memchr(0, rest).is_some()
+/// Whether a record that ends in `]}` may hold a second one: after a tear the
+/// next record is glued on, and whatever is not a message ends otherwise. A
+/// text cannot hold a message's head: its quotes are escaped.
+fn shows_second_message(rest: &[u8]) -> bool {
+    MESSAGE_HEAD.find(rest).is_some()
 }
 
 /// Reads one line, without its newline. `previous` is the request before it in
@@ -144,7 +139,7 @@ pub fn read(line: &[u8], previous: &mut Previous) -> Line {
     if previous.repeated_by(line) {
         return Line::Repeat;
     }
-    let read = parse(line);
+    let read = fast::answer(line).map_or_else(|| parse(line), Line::Answer);
     if matches!(read, Line::Answer(_)) {
         previous.keep(line);
     }
@@ -190,26 +185,20 @@ fn is_time_update(line: &[u8]) -> bool {
 }
 
 /// A record that its head shows to be no answer, the way the writer writes it:
-/// `{"id":"…","timestamp":"…","type":"user"`. Anything that looks odd is left
-/// to the parser.
+/// `{"id":"…","timestamp":"…","type":"user","content":[{…}]}`. Anything that
+/// looks odd is left to the parser.
 fn by_head(line: &[u8]) -> Option<Other> {
-    let rest = line.strip_prefix(b"{\"id\":\"")?;
-    let id_end = memchr::memchr2(b'"', b'\\', &rest[..rest.len().min(128)])?;
-    let rest = rest[id_end..].strip_prefix(b"\",\"timestamp\":\"")?;
-    let (time, rest) = rest.split_at_checked(24)?;
-    let rest = rest.strip_prefix(b"\",\"type\":\"")?;
-    let type_end = memchr::memchr(b'"', &rest[..rest.len().min(16)])?;
-    let (kind, rest) = rest.split_at(type_end);
+    let Head { at, kind, rest, .. } = fast::head(line)?;
     if !matches!(kind, b"user" | b"info" | b"warning" | b"error") {
         return None;
     }
-    if !(rest.ends_with(b"]}") || rest.ends_with(b"\"}")) || shows_second_record(rest) {
+    let content = rest.strip_prefix(b",\"content\":[{")?;
+    if !content.ends_with(b"}]}") || shows_second_message(content) {
         return None;
     }
-    let at = json::time(str::from_utf8(time).ok()?)?;
     let prompt = kind == b"user"
-        && !rest.starts_with(b"\",\"content\":[{\"text\":\"<session_context>")
-        && TOOL_ANSWER.find(rest).is_none();
+        && !content.starts_with(b"\"text\":\"<session_context>")
+        && TOOL_ANSWER.find(content).is_none();
     Some(Other { at: Some(at), prompt, model: None })
 }
 
@@ -260,7 +249,7 @@ pub fn answer(message: Message<'_>) -> Found {
     }
     let model = message.model.map(|m| m.into_owned()).filter(|m| !m.is_empty());
     match (message.tokens, message.id) {
-        (Tokens::Absent, _) => Found::Other(Other { at: message.at, prompt: false, model }),
+        (Tokens::Absent, _) | (_, None) => Found::Other(Other { at: message.at, prompt: false, model }),
         (Tokens::Counts { reading, total }, Some(id)) => {
             let sum = reading
                 .prompt
@@ -275,7 +264,7 @@ pub fn answer(message: Message<'_>) -> Found {
                 total_mismatch: total.is_some_and(|total| total != sum),
             })
         }
-        (Tokens::Counts { .. } | Tokens::Bad, id) => Found::Bad(BadAnswer { id: id.map(Into::into) }),
+        (Tokens::Bad, Some(id)) => Found::Bad(BadAnswer { id: id.into() }),
     }
 }
 

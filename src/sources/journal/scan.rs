@@ -111,6 +111,8 @@ impl JournalSource {
     /// Takes the ledger's word on a journal: another process moved its cursor.
     pub fn reset(&mut self, path: JournalPath, cursor: Cursor, condition: Condition) {
         if let Some(name) = name::of_path(&path.file).or_else(|| skipped_name(condition)) {
+            // A file that is gone was read from another cursor: it is read out again.
+            let condition = if self.held.recall(&path) { Condition::Behind } else { condition };
             self.known.insert(path, Known { name, cursor, condition, scan: self.scan });
         }
     }
@@ -225,7 +227,10 @@ impl JournalSource {
             || match known.condition {
                 Condition::Pending => quiet,
                 Condition::Read | Condition::Torn => false,
-                Condition::Failed(failure) => matches!(failure, Failure::Permission | Failure::Io),
+                Condition::Failed(Failure::Permission | Failure::Io) => true,
+                // The cap may be higher now than when it was met.
+                Condition::Failed(Failure::TooLarge) => stamp.len <= self.limits.max_file_bytes,
+                Condition::Failed(Failure::LineTooLong | Failure::NotJson) => false,
                 Condition::Behind | Condition::Gone | Condition::Lost | Condition::Skipped(_) => true,
             }
     }
@@ -248,6 +253,8 @@ impl JournalSource {
     /// One step of one journal; `true` if more is there.
     fn look(&mut self, path: &JournalPath, now_ms: i64, sink: &mut dyn Sink) -> Result<bool, Closed> {
         let Some(real) = self.real_path(path) else { return Ok(false) };
+        let again = self.held.recalled(path);
+        self.read_out(path, &again, now_ms, sink)?;
         let opened = match self.held.same(path, &real) {
             Some((file, stamp)) => Ok((file, stamp)),
             None => {
@@ -316,10 +323,25 @@ impl JournalSource {
 
     /// Reads what an unlinked or replaced file still holds, then lets it go.
     fn drain(&mut self, path: &JournalPath, now_ms: i64, sink: &mut dyn Sink) -> Result<bool, Closed> {
-        let Some(file) = self.held.release(path) else { return Ok(false) };
-        let Ok(stamp) = file.metadata().map(|metadata| discover::stamp(&metadata)) else { return Ok(false) };
-        while let Ok(true) = self.read(path, &file, stamp, now_ms, true, sink)? {}
-        Ok(true)
+        let mut files = self.held.recalled(path);
+        files.extend(self.held.release(path, now_ms));
+        self.read_out(path, &files, now_ms, sink)?;
+        Ok(!files.is_empty())
+    }
+
+    /// Reads files that lost their name to their end.
+    fn read_out(
+        &mut self,
+        path: &JournalPath,
+        files: &[Arc<std::fs::File>],
+        now_ms: i64,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Closed> {
+        for file in files {
+            let Ok(metadata) = file.metadata() else { continue };
+            while let Ok(true) = self.read(path, file, discover::stamp(&metadata), now_ms, true, sink)? {}
+        }
+        Ok(())
     }
 
     /// Journals that a scan did not find any more.
@@ -357,6 +379,8 @@ impl JournalSource {
         let mut sections = Vec::new();
         let condition = match known.condition {
             Condition::Skipped(_) => Condition::Gone,
+            // What stood behind the break is not known.
+            Condition::Failed(Failure::NotJson) => Condition::Lost,
             Condition::Pending if known.name.format == Format::Jsonl => {
                 sections.push(torn(known));
                 Condition::Gone

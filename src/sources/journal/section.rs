@@ -89,11 +89,12 @@ impl Sections {
         self.push(request);
     }
 
-    /// A whole request that its newline does not end yet: counted, not passed.
-    pub fn tail_answer(&mut self, answer: Answer) {
-        let mut context = self.context.clone();
-        let request = self.request(answer, Place::Tail, &mut context);
-        self.push(request);
+    /// What a whole record says that its newline does not end yet: it counts,
+    /// and is read once more when it is a line.
+    pub fn unpassed(&mut self, say: impl FnOnce(&mut Self)) {
+        let (context, anomalies) = (self.context.clone(), self.anomalies);
+        say(self);
+        (self.context, self.anomalies) = (context, anomalies);
     }
 
     /// Requests of `messages`: history, whose order says nothing about the lines after it.
@@ -106,8 +107,7 @@ impl Sections {
         if bad.is_empty() {
             return;
         }
-        // One without an id can never be found elsewhere: then none settles the line.
-        let ids = bad.into_iter().map(|bad| bad.id).collect::<Option<Vec<_>>>().unwrap_or_default();
+        let ids = bad.into_iter().map(|bad| bad.id).collect();
         let at = self.now();
         self.undecodable(Undecodable { offset, len, reason: Broken::BadTokens, at, ids });
     }

@@ -60,13 +60,13 @@ impl Look<'_> {
             condition: Condition::Read,
         };
         let more = reading.run(self, file, buffer)?;
-        if self.stamp.len > self.limits.max_file_bytes {
-            reading.failed = reading.failed.or(Some(Failure::TooLarge));
-        }
-        let condition = match reading.failed {
+        let condition = match (reading.failed, reading.condition) {
             _ if more => Condition::Behind,
-            Some(failure) => Condition::Failed(failure),
-            None => reading.condition,
+            // Failed or not, an unfinished tail is looked at again.
+            (_, Condition::Pending) => Condition::Pending,
+            _ if self.stamp.len > self.limits.max_file_bytes => Condition::Failed(Failure::TooLarge),
+            (Some(failure), _) => Condition::Failed(failure),
+            (None, condition) => condition,
         };
         let (sections, context, anomalies) = reading.sections.finish();
         let mut to = Cursor {
@@ -145,7 +145,7 @@ impl Reading {
         let from = self.offset;
         let mut lines = Lines::new(file, buffer, from, limits.max_line_bytes);
         loop {
-            match lines.next()? {
+            match lines.next_piece()? {
                 Piece::Line { offset, at } => {
                     let bytes = lines.bytes(&at);
                     let place = if self.tail_counted { Place::Tail } else { Place::Line };
@@ -243,17 +243,23 @@ impl Reading {
         if bytes.trim_ascii().is_empty() {
             return;
         }
+        let len = bytes.len() as u64;
         match record::parse(bytes) {
             Line::Answer(answer) => {
                 self.tail_counted = true;
-                self.sections.tail_answer(answer);
+                self.sections.unpassed(|sections| sections.answer(answer, Place::Tail));
             }
+            Line::Header(header) => self.sections.unpassed(|sections| sections.header(header, offset, len)),
+            Line::Checkpoint(answers, bad) => {
+                self.sections.unpassed(|sections| sections.inside(answers, bad, offset, len));
+            }
+            Line::Other(other) => self.sections.unpassed(|sections| sections.other(&other)),
             Line::Broken(_) if quiet => {
                 self.condition = Condition::Torn;
-                self.broken(bytes, offset, bytes.len() as u64, Broken::TornTail);
+                self.broken(bytes, offset, len, Broken::TornTail);
             }
             Line::Broken(_) => self.condition = Condition::Pending,
-            _ => {}
+            Line::Blank | Line::Repeat | Line::Control => {}
         }
     }
 }

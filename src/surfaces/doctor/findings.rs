@@ -80,7 +80,7 @@ fn of_journals(home: &HomeFacts, findings: &mut Vec<Finding>) {
             [first, ..] => format!("{} journals, such as {first},", files.len()),
             [] => continue,
         };
-        let is = if files.len() == 1 { "is" } else { "are" };
+        let (is, has) = if files.len() == 1 { ("is", "has") } else { ("are", "have") };
         findings.push(match (state, reason) {
             ("lost", _) => warning(
                 "journal_lost",
@@ -106,10 +106,13 @@ fn of_journals(home: &HomeFacts, findings: &mut Vec<Finding>) {
                 format!("{name}: {which} {is} larger than journals.max_file_bytes; what was decoded counts as at least (≥)"),
                 "journals.max_file_bytes: 268435456",
             ),
-            (_, "line_too_long") => wrong(
+            (_, "line_too_long") => warning(
                 "journal_failed",
-                format!("{name}: {which} {is} read up to a line longer than journals.max_line_bytes; the rest counts as at least (≥)"),
-                "journals.max_line_bytes: 67108864",
+                format!(
+                    "{name}: {which} {has} a line longer than journals.max_line_bytes, which was passed over; \
+                     its sessions stay at least (≥)"
+                ),
+                "journals.max_line_bytes: 67108864, for what is read from then on",
             ),
             (_, reason) => wrong(
                 "journal_failed",
@@ -199,7 +202,8 @@ fn of_ledger(ledger: &LedgerFacts, findings: &mut Vec<Finding>) {
         let message = format!("others may read the ledger {path} (mode {mode:04o})");
         findings.push(wrong("ledger_open_to_others", message, format!("chmod 600 {path}")));
     }
-    if let Some(mode) = ledger.directory_mode.filter(|mode| mode & 0o022 != 0) {
+    // In a sticky directory such as /tmp nobody can replace another's file.
+    if let Some(mode) = ledger.directory_mode.filter(|mode| mode & 0o022 != 0 && mode & 0o1000 == 0) {
         let directory = ledger.path.parent().unwrap_or(&ledger.path).display();
         let message = format!("others may replace the ledger: {directory} has mode {mode:04o}");
         findings.push(warning("ledger_directory_open", message, format!("chmod 700 {directory}")));
@@ -297,7 +301,7 @@ mod tests {
     fn journals_that_cannot_be_read_say_what_to_change() {
         for (state, reason, healthy, code, fix) in [
             ("failed", Some("too_large"), false, "journal_failed", "journals.max_file_bytes"),
-            ("failed", Some("line_too_long"), false, "journal_failed", "journals.max_line_bytes"),
+            ("failed", Some("line_too_long"), true, "journal_failed", "journals.max_line_bytes"),
             ("failed", Some("permission"), false, "journal_failed", "owner of /home/ana"),
             ("failed", Some("io"), false, "journal_failed", "/home/ana/.gemini/tmp"),
             ("lost", None, true, "journal_lost", "keep serve running"),

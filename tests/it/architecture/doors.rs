@@ -17,6 +17,7 @@ pub(super) struct Door {
 /// The table of docs/architecture.md. The longest `room` that fits a file holds.
 pub(super) const DOORS: &[Door] = &[
     Door { room: "ledger", ours: &[], crates: &["serde"] },
+    Door { room: "health", ours: &[], crates: &[] },
     Door {
         room: "config",
         ours: &["ledger"],
@@ -51,16 +52,16 @@ pub(super) const DOORS: &[Door] = &[
     Door {
         room: "surfaces::report",
         ours: &["ledger", "config", "store::read", "store::StoreError"],
-        crates: &["comfy_table", "jiff", "serde", "serde_json", "thiserror"],
+        crates: &["comfy_table", "jiff", "serde", "serde_json", "thiserror", "unicode_width"],
     },
     Door {
         room: "surfaces::metrics",
-        ours: &["ledger", "config", "store::read", "store::StoreError"],
+        ours: &["ledger", "config", "health", "store::read", "store::counter_names", "store::StoreError"],
         crates: &["jiff", "prometheus", "serde", "serde_json", "thiserror", "tracing"],
     },
     Door {
         room: "surfaces::http",
-        ours: &["ledger", "config", "store::read", "store::StoreError"],
+        ours: &["ledger", "config", "health", "store::read", "store::StoreError", "surfaces::metrics"],
         crates: &["axum", "jiff", "serde", "serde_json", "thiserror", "tokio", "tower_http", "tracing"],
     },
     Door {
@@ -70,7 +71,7 @@ pub(super) const DOORS: &[Door] = &[
     },
     Door {
         room: "app",
-        ours: &["ledger", "config", "sources", "store", "surfaces", "cli"],
+        ours: &["ledger", "config", "health", "sources", "store", "surfaces", "cli"],
         crates: &[
             "anyhow",
             "axum",
@@ -78,6 +79,7 @@ pub(super) const DOORS: &[Door] = &[
             "jiff",
             "rustix",
             "serde_json",
+            "terminal_size",
             "thiserror",
             "tokio",
             "tracing",

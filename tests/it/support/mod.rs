@@ -1,7 +1,21 @@
 //! What integration tests share: a machine of their own to run gemgauge on.
 
+pub(crate) mod books;
+pub(crate) mod files;
+pub(crate) mod records;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+/// The configuration of property tests; `PROPTEST_CASES` makes them longer.
+pub(crate) fn cases(cases: u32) -> proptest::test_runner::Config {
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|asked| asked.parse().ok());
+    proptest::test_runner::Config {
+        cases: asked.unwrap_or(cases),
+        failure_persistence: None,
+        ..proptest::test_runner::Config::default()
+    }
+}
 
 /// A directory with a user's home in it. What runs there sees nothing of the
 /// real user: no environment but `HOME`, and a time zone.
