@@ -9,6 +9,7 @@
 pub mod clock;
 pub mod ingest;
 pub mod lock;
+mod prices;
 mod serve;
 mod show;
 pub mod views;
@@ -44,6 +45,12 @@ pub fn explain(config: Config, args: &cli::explain::Explain) -> anyhow::Result<E
 /// Whatever keeps the diagnosis from being made.
 pub fn doctor(config: Config, args: &cli::doctor::Doctor) -> anyhow::Result<ExitCode> {
     show::doctor(&config, args)
+}
+
+/// # Errors
+/// Whatever keeps the prices from being shown or compared.
+pub fn prices(config: Config, args: &cli::prices::Prices) -> anyhow::Result<ExitCode> {
+    prices::prices(&config, args)
 }
 
 /// The time zone of calendars.

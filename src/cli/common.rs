@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args};
 
-use crate::config::{Flags, Layer, LogFormat, LogLayer};
+use crate::config::{Flags, Layer, LogFormat, LogLayer, PricesLayer};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Common options")]
@@ -31,6 +31,10 @@ pub struct Common {
     #[arg(short = 'z', long, global = true, value_name = "ZONE")]
     pub timezone: Option<String>,
 
+    /// Prices of your own, YAML, above the built-in ones [env: GEMGAUGE_PRICES_FILE]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub prices: Option<PathBuf>,
+
     /// How log lines are written to standard error: text or json
     /// [env: GEMGAUGE_LOG_FORMAT] [default: text]
     #[arg(long, global = true, value_name = "FORMAT", hide_possible_values = true, value_parser = log_format())]
@@ -46,7 +50,14 @@ impl Common {
     #[must_use]
     pub fn into_flags(self) -> Flags {
         let log = LogLayer { format: self.log_format, level: None };
-        let layer = Layer { db: self.db, timezone: self.timezone, log: Some(log), ..Layer::default() };
+        let prices = PricesLayer { file: self.prices };
+        let layer = Layer {
+            db: self.db,
+            timezone: self.timezone,
+            prices: Some(prices),
+            log: Some(log),
+            ..Layer::default()
+        };
         Flags { config: self.config, homes: self.home, verbose: self.verbose, layer }
     }
 }

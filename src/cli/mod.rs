@@ -13,6 +13,7 @@ pub mod completions;
 pub mod doctor;
 pub mod explain;
 pub mod man;
+pub mod prices;
 pub mod report;
 pub mod serve;
 
@@ -49,6 +50,7 @@ pub enum Command {
     Serve(serve::Serve),
     Report(report::Report),
     Explain(explain::Explain),
+    Prices(prices::Prices),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
     Man(man::Man),
@@ -90,6 +92,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Report(report) => app::report(configuration(&flags)?, &report),
         Command::Explain(explain) => app::explain(configuration(&flags)?, &explain),
+        Command::Prices(prices) => app::prices(configuration(&flags)?, &prices),
         Command::Doctor(doctor) => app::doctor(configuration(&flags)?, &doctor),
         Command::Completions(completions) => completions.print(&mut io::stdout().lock()),
         Command::Man(man) => man.print(&mut io::stdout().lock()),
@@ -187,6 +190,8 @@ mod tests {
             "serve --web.listen-address nowhere",
             "serve --web.telemetry-path metrics",
             "explain",
+            "prices compare x",
+            "prices check",
             "completions tcsh",
             "--log-format xml doctor",
             "frobnicate",

@@ -12,7 +12,10 @@ pub enum ConfigError {
     #[error("the configuration file {} could not be read: {error}", path.display())]
     Read { path: PathBuf, error: io::Error },
 
-    /// A file that is no valid configuration; `line` counts from 1.
+    #[error("the price file {} could not be read: {error}", path.display())]
+    ReadPrices { path: PathBuf, error: io::Error },
+
+    /// A file that is not valid; `line` counts from 1.
     #[error("{}{}: {message}", path.display(), Place { line: *line, key: key.as_deref() })]
     File { path: PathBuf, line: Option<u64>, key: Option<String>, message: String },
 

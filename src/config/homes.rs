@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::billing::HomeBilling;
 use super::env::Env;
 use super::error::ConfigError;
 use super::keys::{self, Origin};
@@ -21,6 +22,8 @@ pub struct Home {
     pub name: String,
     /// Whether the user chose the name.
     pub named: bool,
+    /// What the configuration says about its money; see [`Home::pricing`].
+    pub said: HomeBilling,
 }
 
 /// A home as `--home` names it.
@@ -47,6 +50,32 @@ pub(super) struct Resolved {
     pub(super) chosen: Vec<HomeChoice>,
 }
 
+/// A home before it has its one spelling and its name.
+struct Entry {
+    path: PathBuf,
+    name: Option<String>,
+    said: HomeBilling,
+}
+
+impl Entry {
+    fn at(path: PathBuf) -> Self {
+        Self { path, name: None, said: HomeBilling::default() }
+    }
+}
+
+impl From<HomeEntry> for Entry {
+    fn from(entry: HomeEntry) -> Self {
+        let said = entry.billing();
+        Self { path: entry.path, name: entry.name, said }
+    }
+}
+
+impl From<&Home> for Entry {
+    fn from(home: &Home) -> Self {
+        Self { path: home.path.clone(), name: Some(home.name.clone()), said: home.said.clone() }
+    }
+}
+
 /// Puts the configured homes (`None`: the default one) and the choices of the
 /// command line together. A choice that is the name of a configured home takes
 /// that one; what looks like a path, or is a directory, is one; any other name
@@ -60,9 +89,10 @@ pub(super) fn resolve(
 ) -> Result<Resolved, ConfigError> {
     let configured = match configured {
         Some(entries) => entries.to_vec(),
-        None => vec![HomeEntry { path: default_home(env), name: None }],
+        None => vec![HomeEntry { path: default_home(env), ..HomeEntry::default() }],
     };
     let users = Users::of_system();
+    let configured = configured.into_iter().map(Entry::from).collect();
     let homes = name_all(env, &users, configured, configured_by)?;
     if choices.is_empty() {
         return Ok(Resolved { homes, chosen: Vec::new() });
@@ -73,7 +103,7 @@ pub(super) fn resolve(
         let by_name = homes.iter().find(|home| Path::new(&home.name) == choice);
         if let Some(home) = by_name {
             chosen.push(HomeChoice::Name(home.name.clone()));
-            paths.push(HomeEntry { path: home.path.clone(), name: Some(home.name.clone()) });
+            paths.push(Entry::from(home));
             continue;
         }
         let path = paths::absolute(env, choice);
@@ -85,7 +115,7 @@ pub(super) fn resolve(
                 let path = paths::canonical(&path);
                 let known = homes.iter().find(|home| home.path == path);
                 chosen.push(HomeChoice::Path(path.clone()));
-                paths.push(HomeEntry { path, name: known.map(|home| home.name.clone()) });
+                paths.push(known.map_or_else(|| Entry::at(path), Entry::from));
             }
         }
     }
@@ -108,26 +138,34 @@ fn looks_like_path(choice: &str) -> bool {
 fn name_all(
     env: &Env,
     users: &Users,
-    entries: Vec<HomeEntry>,
+    entries: Vec<Entry>,
     origin: &Origin,
 ) -> Result<Vec<Home>, ConfigError> {
     let wrong = |message: String| ConfigError::value(keys::HOMES.key, origin.clone(), message);
-    let mut homes: Vec<(PathBuf, Option<String>)> = Vec::new();
-    for HomeEntry { path, name } in entries {
+    let mut homes: Vec<Entry> = Vec::new();
+    for Entry { path, name, said } in entries {
         if path.as_os_str().is_empty() {
             return Err(wrong("a home has an empty path".to_owned()));
         }
         let path = paths::canonical(&paths::absolute(env, &path));
-        if name.as_deref().is_some_and(|name| name.trim().is_empty() || name.contains(char::is_control)) {
+        if name.as_deref().is_some_and(is_unusable) {
             return Err(wrong(format!("the home {} has no usable name", path.display())));
         }
-        match homes.iter_mut().find(|(known, _)| *known == path) {
-            Some((_, known)) => *known = known.take().or(name),
-            None => homes.push((path, name)),
+        for (key, label) in [("team", &said.team), ("cost_center", &said.cost_center)] {
+            if label.as_deref().is_some_and(is_unusable) {
+                return Err(wrong(format!("the home {} has no usable {key}", path.display())));
+            }
+        }
+        match homes.iter_mut().find(|known| known.path == path) {
+            Some(known) => {
+                known.name = known.name.take().or(name);
+                known.said = std::mem::take(&mut known.said).or(said);
+            }
+            None => homes.push(Entry { path, name, said }),
         }
     }
     let mut taken = BTreeSet::new();
-    for (path, name) in &homes {
+    for Entry { path, name, .. } in &homes {
         if let Some(name) = name
             && !taken.insert(name.clone())
         {
@@ -137,15 +175,20 @@ fn name_all(
             )));
         }
     }
-    let named = |(path, name): (PathBuf, Option<String>)| match name {
-        Some(name) => Home { path, name, named: true },
+    let named = |Entry { path, name, said }: Entry| match name {
+        Some(name) => Home { path, name, named: true, said },
         None => {
             let name = free_name(&default_name(users, &path), &taken);
             taken.insert(name.clone());
-            Home { path, name, named: false }
+            Home { path, name, named: false, said }
         }
     };
     Ok(homes.into_iter().map(named).collect())
+}
+
+/// Text that no label should carry.
+fn is_unusable(label: &str) -> bool {
+    label.trim().is_empty() || label.contains(char::is_control)
 }
 
 /// `name`, or the first of `name-2`, `name-3`, … that nobody has.
@@ -200,11 +243,12 @@ mod tests {
     use super::*;
 
     fn entry(path: &Path, name: Option<&str>) -> HomeEntry {
-        HomeEntry { path: path.to_owned(), name: name.map(str::to_owned) }
+        HomeEntry { path: path.to_owned(), name: name.map(str::to_owned), ..HomeEntry::default() }
     }
 
     fn names(entries: Vec<HomeEntry>) -> Result<Vec<String>, ConfigError> {
         let env = Env::of(Path::new("/"), [("HOME", "/home/ana")]);
+        let entries = entries.into_iter().map(Entry::from).collect();
         let homes = name_all(&env, &Users(String::new()), entries, &Origin::Default)?;
         Ok(homes.into_iter().map(|home| home.name).collect())
     }
@@ -261,6 +305,30 @@ mod tests {
         assert_eq!(error, "homes (default): two homes are called `x`; call /no/b something else");
         assert!(names(vec![entry(Path::new("/no/a"), Some(" "))]).is_err());
         assert!(names(vec![entry(Path::new(""), None)]).is_err());
+    }
+
+    #[test]
+    fn what_is_said_about_money_goes_with_the_home() {
+        use crate::config::{BillingChoice, ListChoice};
+        let env = Env::of(Path::new("/"), [("HOME", "/home/ana")]);
+        let said = HomeEntry {
+            billing: Some(BillingChoice::Seat),
+            team: Some("tools".into()),
+            ..entry(Path::new("/no/a"), Some("ana"))
+        };
+        let again = HomeEntry { price_list: Some(ListChoice::VertexAi), ..entry(Path::new("/no/a"), None) };
+        let resolve = |entries: &[HomeEntry], choices: &[PathBuf]| {
+            resolve(&env, Some(entries), &Origin::Default, choices, &Origin::Flag("--home"))
+        };
+        for choice in [&[][..], &["ana".into()], &["/no/a".into()]] {
+            let homes = resolve(&[said.clone(), again.clone()], choice).unwrap().homes;
+            assert_eq!(homes.len(), 1);
+            assert_eq!(homes[0].said.team.as_deref(), Some("tools"));
+            assert_eq!(homes[0].pricing().to_string(), "seat, vertex-ai");
+        }
+        let wrong = HomeEntry { cost_center: Some(" ".into()), ..said };
+        let error = resolve(&[wrong], &[]).err().unwrap().to_string();
+        assert_eq!(error, "homes (default): the home /no/a has no usable cost_center");
     }
 
     #[test]

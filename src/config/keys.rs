@@ -27,9 +27,11 @@ macro_rules! keys {
 
 keys! {
     HOMES: "homes", "GEMGAUGE_HOME", Some("--home"),
-        "directories that hold a .gemini, each {path, name}";
+        "directories that hold a .gemini, each {path, name, billing, price_list, team, cost_center}";
     DB: "db", "GEMGAUGE_DB", Some("--db"), "the ledger";
     TIMEZONE: "timezone", "GEMGAUGE_TIMEZONE", Some("--timezone"), "the zone that days begin in";
+    PRICES_FILE: "prices.file", "GEMGAUGE_PRICES_FILE", Some("--prices"),
+        "prices of your own, above the built-in ones";
     STRICT: "strict", "GEMGAUGE_STRICT", None, "count and read to the letter of Sortie's documented rule";
     MAX_FILE_BYTES: "journals.max_file_bytes", "GEMGAUGE_JOURNALS_MAX_FILE_BYTES", None,
         "a larger journal is a failed read";

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
+use super::billing::{BillingChoice, HomeBilling, ListChoice};
 use super::env::Env;
 use super::error::ConfigError;
 use super::keys::{self, Origin};
@@ -31,6 +32,7 @@ pub struct Layer {
     pub homes: Option<Vec<HomeEntry>>,
     pub db: Option<PathBuf>,
     pub timezone: Option<String>,
+    pub prices: Option<PricesLayer>,
     pub strict: Option<bool>,
     pub journals: Option<JournalsLayer>,
     pub metrics: Option<MetricsLayer>,
@@ -38,12 +40,34 @@ pub struct Layer {
     pub log: Option<LogLayer>,
 }
 
-/// A home of the file: a directory that holds a `.gemini`, and what to call it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// A home of the file: a directory that holds a `.gemini`, what to call it and
+/// how it pays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HomeEntry {
     pub path: PathBuf,
     pub name: Option<String>,
+    pub billing: Option<BillingChoice>,
+    pub price_list: Option<ListChoice>,
+    pub team: Option<String>,
+    pub cost_center: Option<String>,
+}
+
+impl HomeEntry {
+    pub(super) fn billing(&self) -> HomeBilling {
+        HomeBilling {
+            billing: self.billing.unwrap_or_default(),
+            price_list: self.price_list.unwrap_or_default(),
+            team: self.team.clone(),
+            cost_center: self.cost_center.clone(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PricesLayer {
+    pub file: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -217,6 +241,7 @@ impl Layer {
             homes: None, // `GEMGAUGE_HOME` means what `--home` means; see `resolve`.
             db: env.var(keys::DB.env).map(PathBuf::from),
             timezone: vars.parsed(&keys::TIMEZONE)?,
+            prices: Some(PricesLayer { file: env.var(keys::PRICES_FILE.env).map(PathBuf::from) }),
             strict: vars.switch(&keys::STRICT)?,
             journals: Some(JournalsLayer {
                 max_file_bytes: vars.parsed(&keys::MAX_FILE_BYTES)?,

@@ -7,26 +7,36 @@
 //! - **Look first** at [`Config::load`], then [`keys`] (every key with its variable and
 //!   its flag), then [`homes`] (which homes there are and what they are called).
 
+mod billing;
 pub mod env;
 mod error;
 mod file;
+mod gemini;
 pub mod homes;
 pub mod keys;
 mod layer;
 mod listen;
 mod paths;
+pub mod prices;
 mod read;
 mod resolve;
+mod yaml;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::ledger::money::PriceTable;
+
+pub use billing::{BillingChoice, HomeBilling, ListChoice, Pricing};
 pub use env::Env;
 pub use error::ConfigError;
+pub use gemini::CliSettings;
 pub use homes::{Home, HomeChoice};
 pub use keys::{Origin, Setting};
 pub use layer::{
-    Flags, HomeEntry, JournalsLayer, Layer, Level, LogFormat, LogLayer, MetricsLayer, TelemetryPath, WebLayer,
+    Flags, HomeEntry, JournalsLayer, Layer, Level, LogFormat, LogLayer, MetricsLayer, PricesLayer,
+    TelemetryPath, WebLayer,
 };
 pub use listen::ListenAddress;
 pub use read::read_bounded;
@@ -43,6 +53,8 @@ pub struct Config {
     pub db: PathBuf,
     /// An IANA zone name; `None`: the machine's own zone.
     pub timezone: Option<String>,
+    /// What the models cost: the built-in prices, below those of the user's file.
+    pub prices: Arc<PriceTable>,
     /// Read and count to the letter of Sortie's documented rule.
     pub strict: bool,
     pub journals: Journals,

@@ -2,13 +2,15 @@
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::env::Env;
 use super::error::ConfigError;
 use super::keys::{self, Key, Origin, Setting};
 use super::layer::{Flags, Layer, Level, LogFormat, TelemetryPath};
-use super::{Config, Journals, Log, Metrics, Web, file, homes, paths};
+use super::{Config, Journals, Log, Metrics, Web, file, homes, paths, prices};
+use crate::ledger::money::PriceTable;
 
 /// Where `serve` listens unless told otherwise.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:10436";
@@ -22,6 +24,7 @@ pub(super) fn resolve(flags: &Flags, env: &Env) -> Result<Config, ConfigError> {
     let homes::Resolved { homes, chosen } = layers.homes(flags, env)?;
     let db = layers.db(env)?;
     let timezone = layers.timezone()?;
+    let prices = Arc::new(layers.prices(env)?);
     let strict = layers.value(&keys::STRICT, |l| l.strict, false);
     let journals = Journals {
         max_file_bytes: layers.at_least_1(
@@ -52,6 +55,7 @@ pub(super) fn resolve(flags: &Flags, env: &Env) -> Result<Config, ConfigError> {
         chosen,
         db,
         timezone,
+        prices,
         strict,
         journals,
         metrics,
@@ -192,6 +196,20 @@ impl Layers<'_> {
         Ok(Some(name))
     }
 
+    fn prices(&mut self, env: &Env) -> Result<PriceTable, ConfigError> {
+        let key = &keys::PRICES_FILE;
+        let (path, origin) = match self.pick(key, |l| l.prices.as_ref()?.file.clone()) {
+            Some((path, origin)) if path.as_os_str().is_empty() => {
+                return Err(ConfigError::value(key.key, origin, "an empty path is no price file"));
+            }
+            Some((path, origin)) => (Some(paths::absolute(env, &path)), origin),
+            None => (None, Origin::Default),
+        };
+        let shown = path.as_ref().map_or_else(|| "built in".to_owned(), |path| path.display().to_string());
+        self.note(key, shown, origin);
+        prices::load(path.as_deref())
+    }
+
     fn web(&mut self) -> Result<Web, ConfigError> {
         let key = &keys::LISTEN_ADDRESS;
         let default = || (vec![DEFAULT_ADDRESS.parse().expect("the default is an address")], Origin::Default);
@@ -236,6 +254,7 @@ fn joined(items: &[impl Display]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::money::PriceList;
 
     /// A working directory with `config.yml` in its usual place.
     fn with_file(text: &str) -> (tempfile::TempDir, Env) {
@@ -309,6 +328,9 @@ mod tests {
 
     #[test]
     fn every_key_has_its_variable() {
+        let dir = tempfile::tempdir().unwrap();
+        let prices = dir.path().join("prices.yml");
+        std::fs::write(&prices, "as_of: 2027-01-01\n").unwrap();
         let config = load(
             &Flags::default(),
             &[
@@ -328,6 +350,7 @@ mod tests {
                 ("GEMGAUGE_TIMEZONE", "UTC"),
                 ("GEMGAUGE_DB", "/x"),
                 ("GEMGAUGE_STRICT", "yes"),
+                ("GEMGAUGE_PRICES_FILE", prices.to_str().unwrap()),
             ],
         )
         .unwrap();
@@ -337,6 +360,23 @@ mod tests {
         assert_eq!(config.web.allowed_hosts, ["a.example", "b.example"]);
         assert!(config.settings.iter().all(|setting| matches!(setting.origin, Origin::Env(_))));
         assert!(config.unknown_variables.is_empty());
+    }
+
+    #[test]
+    fn a_price_file_is_read_when_the_configuration_is() {
+        let (dir, env) = with_file("prices:\n  file: own.yml\n");
+        let error = Config::load(&Flags::default(), &env).unwrap_err();
+        assert!(
+            matches!(&error, ConfigError::ReadPrices { path, .. } if *path == dir.path().join("own.yml"))
+        );
+        let own = "prices:\n  - {model: gemini-9, list: vertex-ai, input: 1, output: 2}\n";
+        std::fs::write(dir.path().join("own.yml"), own).unwrap();
+        let config = Config::load(&Flags::default(), &env).unwrap();
+        assert!(config.prices.price("gemini-9", PriceList::VertexAi, 0).is_ok());
+        assert!(config.prices.price("gemini-2.5-pro", PriceList::VertexAi, 0).is_ok());
+        std::fs::write(dir.path().join("own.yml"), own.replace("1,", "-1,")).unwrap();
+        let error = Config::load(&Flags::default(), &env).unwrap_err().to_string();
+        assert!(error.contains("own.yml, line 2, prices.input: `-1` is negative"), "{error}");
     }
 
     #[test]

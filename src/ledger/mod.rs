@@ -4,7 +4,7 @@
 //! - **Out**: decisions: token classes, figures with their bound, owners, names.
 //! - **Never**: I/O, a clock, async, SQL, or any crate but `std` and `serde`.
 //! - **Look first** at [`tokens`] (what a figure is), then [`bound`] (what it claims),
-//!   then [`identity`] (which request it is and whose).
+//!   then [`identity`] (which request it is and whose), then [`money`] (what it costs).
 
 pub mod blind_spots;
 pub mod bound;
@@ -12,6 +12,7 @@ pub mod evidence;
 pub mod hash;
 pub mod identity;
 pub mod model;
+pub mod money;
 pub mod project;
 pub mod spend;
 pub mod tokens;

@@ -4,6 +4,7 @@ use serde::{Serialize, Serializer};
 
 use super::bound::{Bound, Reasons};
 use super::model::Role;
+use super::money::{CostFigure, CostSum};
 use super::tokens::{Classes, Reading};
 
 /// A source that a figure rests on.
@@ -77,6 +78,7 @@ pub struct Spend {
     classes: Classes,
     measured: bool,
     unmeasured: bool,
+    cost: Option<CostSum>,
 }
 
 impl Spend {
@@ -94,6 +96,12 @@ impl Spend {
     /// Adds spend of which nothing was measured: no number, not zero (accounting R40).
     pub fn add_unmeasured(&mut self) {
         self.unmeasured = true;
+    }
+
+    /// Adds what something costs, or that it has no price. Whoever adds the
+    /// cost of one request adds that of all: a request left out is no gap.
+    pub fn add_cost(&mut self, cost: &CostSum) {
+        self.cost.get_or_insert_default().add(cost);
     }
 
     /// Adds a figure that no door but the journal watcher saw: it stays a
@@ -114,6 +122,9 @@ impl Spend {
         self.classes.add(&other.classes);
         self.measured |= other.measured;
         self.unmeasured |= other.unmeasured;
+        if let Some(cost) = &other.cost {
+            self.add_cost(cost);
+        }
     }
 
     #[must_use]
@@ -130,6 +141,13 @@ impl Spend {
     #[must_use]
     pub fn tokens(&self) -> Option<Classes> {
         (self.bound() != Bound::Unmeasured).then_some(self.classes)
+    }
+
+    /// The cost, with no more of a claim than the tokens have; `None` where
+    /// nobody asked for prices.
+    #[must_use]
+    pub fn cost(&self) -> Option<CostFigure> {
+        Some(self.cost?.figure(self.bound()))
     }
 }
 
@@ -172,6 +190,25 @@ mod tests {
         sum.add(&request(3));
         assert_eq!(sum.bound(), Bound::AtLeast);
         assert_eq!(sum.tokens().map(|t| t.output), Some(3));
+    }
+
+    #[test]
+    fn a_cost_inherits_the_bound_of_its_tokens_and_gaps_are_no_zero() {
+        use crate::ledger::money::{CostBound, Picodollars};
+        let mut sum = request(5);
+        assert_eq!(sum.cost(), None, "without prices there is no cost, not $0");
+        sum.add_cost(&CostSum::priced(Picodollars::new(50_000_000), CostBound::Exact));
+        assert_eq!(sum.cost().unwrap().to_string(), "$0.000050");
+        let mut orphan = request(7);
+        orphan.add_cost(&CostSum::unpriced(7));
+        assert_eq!(orphan.cost().unwrap().usd, None);
+        sum.add(&orphan);
+        let cost = sum.cost().unwrap();
+        assert_eq!((cost.bound, cost.unpriced_tokens), (CostBound::AtLeast, 7));
+        let mut demoted = request(1);
+        demoted.add_cost(&CostSum::priced(Picodollars::DOLLAR, CostBound::Exact));
+        demoted.demote(Reasons::WATCHER_ONLY);
+        assert_eq!(demoted.cost().unwrap().to_string(), "≥ $1.00");
     }
 
     #[test]

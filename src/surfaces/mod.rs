@@ -8,4 +8,6 @@
 pub mod doctor;
 pub mod http;
 pub mod metrics;
+pub mod money;
+pub mod prices;
 pub mod report;

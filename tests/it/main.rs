@@ -15,6 +15,7 @@ mod exposition;
 mod ledger_faults;
 #[cfg(unix)]
 mod live_cli;
+mod prices;
 #[cfg(unix)]
 mod privacy;
 #[cfg(unix)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::retention::RetentionSource;
 use super::{Facts, Finding, HomeFacts, HomeReport, HomeState, LedgerFacts, Level};
+use crate::config::CliSettings;
 
 /// All findings, the worst first.
 pub(super) fn all(facts: &Facts, homes: &[HomeReport]) -> Vec<Finding> {
@@ -128,7 +128,7 @@ fn of_retention(home: &HomeFacts, report: &HomeReport, findings: &mut Vec<Findin
     let settings = settings.display();
     let name = &home.name;
     if let Some(problem) = &report.retention.problem
-        && home.retention != RetentionSource::NoFile
+        && home.retention != CliSettings::NoFile
     {
         let message = format!("{name}: general.sessionRetention in {settings}: {problem}");
         findings.push(if report.retention.enabled {
@@ -224,9 +224,7 @@ mod tests {
             state,
             imported: true,
             journals: Vec::new(),
-            retention: RetentionSource::Text(
-                r#"{"general":{"sessionRetention":{"enabled":false}}}"#.to_owned(),
-            ),
+            retention: CliSettings::Text(r#"{"general":{"sessionRetention":{"enabled":false}}}"#.to_owned()),
             directories: 5,
         }
     }
@@ -288,7 +286,7 @@ mod tests {
     #[test]
     fn the_default_retention_is_warned_of_with_the_setting_to_change() {
         let mut ana = home(HomeState::Present);
-        ana.retention = RetentionSource::NoFile;
+        ana.retention = CliSettings::NoFile;
         ana.journals = vec![journal("behind", None)];
         ana.journals[0].resumable = Some(false);
         let diagnosis = Diagnosis::of(facts(ana));

@@ -7,13 +7,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::retention::{self, RetentionSource};
+use super::retention;
 use super::{HomeFacts, HomeState, JournalFacts, LedgerFacts, WatchFacts};
-use crate::config::{Home, read_bounded};
+use crate::config::{CliSettings, Home, read_bounded};
 use crate::store::read::JournalRow;
 
-/// No sane settings file is larger.
-const SETTINGS_LIMIT: u64 = 4 << 20;
 /// How far into a journal a first message is looked for.
 const PEEK_LIMIT: u64 = 1 << 20;
 
@@ -34,7 +32,7 @@ pub fn home(home: &Home, imported: bool, rows: Vec<JournalRow>) -> HomeFacts {
         state: state(&home.path, &gemini, &tmp),
         imported,
         journals,
-        retention: settings(&gemini.join("settings.json")),
+        retention: CliSettings::of_home(&home.path),
         directories: watched as u64,
     }
 }
@@ -55,16 +53,6 @@ fn state(home: &Path, gemini: &Path, tmp: &Path) -> HomeState {
         (None, Some(HomeState::Absent), _) | (None, None, Some(HomeState::Absent)) => HomeState::NoGemini,
         (None, Some(state), _) | (None, None, Some(state)) => state,
         (None, None, None) => HomeState::Present,
-    }
-}
-
-fn settings(path: &Path) -> RetentionSource {
-    match read_bounded(path, SETTINGS_LIMIT) {
-        Ok(text) => RetentionSource::Text(text),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            RetentionSource::NoFile
-        }
-        Err(error) => RetentionSource::Unreadable(error.to_string()),
     }
 }
 
@@ -204,6 +192,7 @@ fn mode(_: &fs::Metadata) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::HomeBilling;
 
     const HEADER: &str =
         r#"{"sessionId":"34805873-d395","projectHash":"52c4","startTime":"x","kind":"main"}"#;
@@ -272,7 +261,12 @@ mod tests {
     fn a_home_is_absent_without_gemini_or_present() {
         let dir = tempfile::tempdir().unwrap();
         let look = |path: &Path| {
-            let at = Home { path: path.to_owned(), name: "ana".into(), named: false };
+            let at = Home {
+                path: path.to_owned(),
+                name: "ana".into(),
+                named: false,
+                said: HomeBilling::default(),
+            };
             home(&at, false, Vec::new()).state
         };
         assert_eq!(look(&dir.path().join("none")), HomeState::Absent);

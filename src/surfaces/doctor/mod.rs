@@ -18,8 +18,8 @@ use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 
-use crate::config::Setting;
-use retention::{Doomed, Retention, RetentionSource};
+use crate::config::{CliSettings, Setting};
+use retention::{Doomed, Retention};
 
 /// Everything a diagnosis rests on.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ pub struct HomeFacts {
     /// Whether the ledger has read all of its history.
     pub imported: bool,
     pub journals: Vec<JournalFacts>,
-    pub retention: RetentionSource,
+    pub retention: CliSettings,
     /// Directories below it that `serve` watches.
     pub directories: u64,
 }
@@ -234,7 +234,7 @@ impl Diagnosis {
 }
 
 fn home_report(home: &HomeFacts, now: i64) -> HomeReport {
-    let retention = home.retention.effective();
+    let retention = Retention::of(&home.retention);
     let mut formats = BTreeMap::new();
     let mut states = BTreeMap::new();
     let mut projects = std::collections::BTreeSet::new();

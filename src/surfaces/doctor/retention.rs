@@ -11,20 +11,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::JournalFacts;
+use crate::config::CliSettings;
 
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
-
-/// What was found of `general.sessionRetention`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RetentionSource {
-    /// There is no settings file, so the CLI's defaults hold.
-    NoFile,
-    /// The settings file's text.
-    Text(String),
-    /// It is there and cannot be read.
-    Unreadable(String),
-}
 
 /// What Gemini CLI does to old journals.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -52,18 +42,13 @@ impl Default for Retention {
     }
 }
 
-impl RetentionSource {
+impl Retention {
     /// The setting in force; where it cannot be found out, the worst is assumed.
     #[must_use]
-    pub fn effective(&self) -> Retention {
-        let unknown = |problem: String| Retention { problem: Some(problem), ..Retention::default() };
-        match self {
-            Self::NoFile => Retention::default(),
-            Self::Unreadable(error) => unknown(error.clone()),
-            Self::Text(text) => match serde_json::from_str::<Value>(&without_comments(text)) {
-                Ok(settings) => of_settings(&settings),
-                Err(error) => unknown(format!("it is no JSON: {error}")),
-            },
+    pub fn of(settings: &CliSettings) -> Self {
+        match settings.json() {
+            Ok(settings) => of_settings(&settings),
+            Err(problem) => Self { problem: Some(problem), ..Self::default() },
         }
     }
 }
@@ -115,40 +100,6 @@ fn period(text: &str) -> Option<i64> {
     let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
     let number: i64 = digits.then(|| number.parse().ok()).flatten()?;
     (number > 0).then(|| number.saturating_mul(unit))
-}
-
-/// JSON without the comments that Gemini CLI allows in its settings.
-fn without_comments(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    let mut in_string = false;
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' if in_string => {
-                out.push(c);
-                out.extend(chars.next());
-            }
-            '"' => {
-                in_string = !in_string;
-                out.push(c);
-            }
-            '/' if !in_string && chars.peek() == Some(&'/') => {
-                while chars.next_if(|c| *c != '\n').is_some() {}
-            }
-            '/' if !in_string && chars.next_if_eq(&'*').is_some() => {
-                let mut before = ' ';
-                for c in chars.by_ref() {
-                    if before == '*' && c == '/' {
-                        break;
-                    }
-                    before = c;
-                }
-                out.push(' ');
-            }
-            _ => out.push(c),
-        }
-    }
-    out
 }
 
 /// A journal that the CLI's next start in its project deletes.
@@ -262,7 +213,7 @@ mod tests {
     use super::*;
 
     fn setting(text: &str) -> Retention {
-        RetentionSource::Text(text.to_owned()).effective()
+        Retention::of(&CliSettings::Text(text.to_owned()))
     }
 
     fn journal(file: &str, days_old: i64, resumable: Option<bool>) -> JournalFacts {
@@ -287,7 +238,7 @@ mod tests {
         {
             assert_eq!(setting(text), Retention::default(), "{text}");
         }
-        assert_eq!(RetentionSource::NoFile.effective(), Retention::default());
+        assert_eq!(Retention::of(&CliSettings::NoFile), Retention::default());
     }
 
     #[test]
@@ -296,7 +247,7 @@ mod tests {
                     \"general\": {\"sessionRetention\": {\"enabled\": false // off\n}}}";
         let retention = setting(text);
         assert!(!retention.enabled && retention.problem.is_none(), "{retention:?}");
-        let kept: Value = serde_json::from_str(&without_comments(text)).unwrap();
+        let kept = CliSettings::Text(text.to_owned()).json().unwrap();
         assert_eq!(kept["a"], "http://x/*y*/\"//");
     }
 

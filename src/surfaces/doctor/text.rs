@@ -158,10 +158,9 @@ fn in_days(ms: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::retention::RetentionSource;
     use super::super::{Facts, HomeFacts, JournalFacts, WatchFacts};
     use super::*;
-    use crate::config::{Origin, Setting};
+    use crate::config::{CliSettings, Origin, Setting};
 
     const DAY: i64 = 86_400_000;
 
@@ -184,7 +183,7 @@ mod tests {
                 journal("session-2024-10-04T00-01-34805873.jsonl", "behind", None, false),
                 journal("session-2024-10-04T00-02-0544eb2c.json", "failed", Some("too_large"), true),
             ],
-            retention: RetentionSource::NoFile,
+            retention: CliSettings::NoFile,
             directories: 5,
         };
         let ci = HomeFacts {
@@ -193,7 +192,7 @@ mod tests {
             state: HomeState::Absent,
             imported: false,
             journals: Vec::new(),
-            retention: RetentionSource::NoFile,
+            retention: CliSettings::NoFile,
             directories: 3,
         };
         Diagnosis::of(Facts {

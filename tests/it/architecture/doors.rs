@@ -18,7 +18,11 @@ pub(super) struct Door {
 pub(super) const DOORS: &[Door] = &[
     Door { room: "ledger", ours: &[], crates: &["serde"] },
     Door { room: "health", ours: &[], crates: &[] },
-    Door { room: "config", ours: &["ledger"], crates: &["jiff", "serde", "serde_saphyr", "thiserror"] },
+    Door {
+        room: "config",
+        ours: &["ledger"],
+        crates: &["jiff", "serde", "serde_json", "serde_saphyr", "thiserror"],
+    },
     Door {
         room: "sources",
         ours: &["ledger", "config"],
