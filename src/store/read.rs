@@ -9,6 +9,7 @@ use rusqlite::{Connection, Row, Transaction};
 use super::{StoreError, requests};
 use crate::ledger::bound::{Reason, Reasons};
 use crate::ledger::model::Role;
+use crate::ledger::money::CostSum;
 use crate::ledger::tokens::{Classes, Reading};
 
 /// A home with its label.
@@ -70,6 +71,8 @@ pub struct RequestRow {
     pub at: i64,
     pub reading: Reading,
     pub model_inferred: bool,
+    /// What it costs at the list price of its own day, or the gap it leaves.
+    pub cost: CostSum,
 }
 
 /// A counter label set with its values.
@@ -478,6 +481,7 @@ fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
 
 fn request(row: &Row<'_>, resolved: &BTreeMap<i64, i64>) -> rusqlite::Result<RequestRow> {
     let session: i64 = row.get(1)?;
+    let reading = requests::reading(row, 6)?;
     Ok(RequestRow {
         id: row.get(0)?,
         session_id: *resolved.get(&session).unwrap_or(&session),
@@ -485,6 +489,7 @@ fn request(row: &Row<'_>, resolved: &BTreeMap<i64, i64>) -> rusqlite::Result<Req
         role: requests::role_of(row.get(3)?),
         at: row.get(4)?,
         model_inferred: requests::is_model_inferred(row.get(5)?),
-        reading: requests::reading(row, 6)?,
+        reading,
+        cost: CostSum::unpriced(reading.classes().total()),
     })
 }

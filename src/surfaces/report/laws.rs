@@ -19,6 +19,7 @@ use super::table::Plain;
 use super::{flatten, spec};
 use crate::ledger::bound::{Bound, Reason, Reasons};
 use crate::ledger::model::Role;
+use crate::ledger::money::CostSum;
 use crate::ledger::spend::Spend;
 use crate::ledger::tokens::{Class, Classes, Reading};
 use crate::store::read::{Dimensions, HomeRow, ProjectRow, RequestRow, SessionRow};
@@ -100,6 +101,7 @@ fn world() -> impl Strategy<Value = World> {
                     at: middle + at,
                     reading,
                     model_inferred: false,
+                    cost: CostSum::default(),
                 }
             });
             World {

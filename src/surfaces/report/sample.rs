@@ -9,6 +9,7 @@ use super::spec::{Kind, Options, ReportSpec};
 use super::{Format, spec};
 use crate::ledger::bound::{Reason, Reasons};
 use crate::ledger::model::Role;
+use crate::ledger::money::CostSum;
 use crate::ledger::tokens::Reading;
 use crate::store::read::{Dimensions, HomeRow, ProjectRow, RequestRow, SessionRow};
 
@@ -58,7 +59,16 @@ pub(super) fn dimensions() -> Dimensions {
 }
 
 pub(super) fn request(id: i64, session_id: i64, model_id: i64, at: &str, reading: Reading) -> RequestRow {
-    RequestRow { id, session_id, model_id, role: Role::Main, at: ms(at), reading, model_inferred: false }
+    RequestRow {
+        id,
+        session_id,
+        model_id,
+        role: Role::Main,
+        at: ms(at),
+        reading,
+        model_inferred: false,
+        cost: CostSum::unpriced(reading.classes().total()),
+    }
 }
 
 /// Six requests of three sessions; one of a subagent.
