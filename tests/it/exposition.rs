@@ -44,6 +44,7 @@ fn promtool_finds_nothing_in_a_whole_scrape() {
         born_at: None,
         requests: 1,
         tokens: Classes { uncached_input: 1100, output: 12, ..Classes::default() },
+        ..TupleRow::default()
     };
     let home = HomeRow { id: 1, path: "/home/ana".into(), name: "ana".into(), imported: true };
     let rows = LedgerRows { homes: vec![home], tuples: vec![tuple], ..LedgerRows::default() };

@@ -25,6 +25,7 @@ fn tuple(id: i64, home: &str, project: &str, role: &str, born_at: Option<i64>) -
             output: 23,
             thoughts: 919,
         },
+        ..TupleRow::default()
     }
 }
 
