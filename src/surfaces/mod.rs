@@ -11,3 +11,4 @@ pub mod metrics;
 pub mod money;
 pub mod prices;
 pub mod report;
+pub mod reprice;

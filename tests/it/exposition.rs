@@ -9,7 +9,7 @@ use std::time::Duration;
 use gemgauge::health::Health;
 use gemgauge::ledger::tokens::Classes;
 use gemgauge::store::read::{HomeRow, TupleRow};
-use gemgauge::surfaces::metrics::{BuildInfo, Exporter, Format, LedgerRows};
+use gemgauge::surfaces::metrics::{BuildInfo, Exporter, Format, LedgerRows, MoneyInfo};
 
 /// Pipes an exposition in text 0.0.4 through `promtool check metrics`. `None`
 /// where there is no promtool, else what it found, empty if nothing.
@@ -51,7 +51,8 @@ fn promtool_finds_nothing_in_a_whole_scrape() {
     let health = Arc::new(Health::default());
     health.journal.last_event.advance(1_790_000_000_000);
     health.writer.commits.observe(Duration::from_millis(3));
-    let exporter = Exporter::new(health, BuildInfo::compiled(), PathBuf::from("/nowhere"), &[]);
+    let exporter =
+        Exporter::new(health, BuildInfo::compiled(), PathBuf::from("/nowhere"), MoneyInfo::default(), &[]);
     let gathered = exporter.scrape(1_790_000_000_000, || Duration::ZERO, || Ok(rows));
     match promtool(&Format::Text.encode(&gathered.families)) {
         None => crate::support::skip::missing("promtool"),
