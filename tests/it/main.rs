@@ -7,6 +7,7 @@
 
 mod architecture;
 mod command_line;
+mod cuts;
 mod demo_home;
 mod exposition;
 mod recordings;

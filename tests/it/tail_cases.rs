@@ -378,7 +378,7 @@ fn r24_a_json_rewritten_in_place_is_read_anew_and_each_id_counts_once() {
         desk.wait(10);
         let text = document(SESSION, &records[..n]);
         // Half of it is there, then all of it.
-        write(&path, text[..text.len() / 2].as_bytes(), desk.now);
+        write(&path, &text.as_bytes()[..text.len() / 2], desk.now);
         desk.scan();
         assert_eq!(desk.books.facts().journal(".json").0, "pending");
         write(&path, text.as_bytes(), desk.now + 1);
@@ -394,7 +394,7 @@ fn r24_a_json_that_stays_broken_failed_and_one_that_is_deleted_so_was_lost() {
     let mut desk = Desk::new();
     let path = desk.chats().join("session-2026-08-20T10-00-aaaaaaaa.json");
     let text = document(SESSION, &[answer("g1", 1), answer("g2", 2)]);
-    write(&path, text[..text.len() - 60].as_bytes(), desk.now);
+    write(&path, &text.as_bytes()[..text.len() - 60], desk.now);
     desk.scan().wait(6000).scan();
     // What stands whole before the break was billed.
     desk.holds(&["g1"]);
@@ -411,7 +411,9 @@ fn r23_steps_of_any_size_say_the_same() {
     for (step_bytes, step_requests) in [(1, 1000), (300, 1000), (1 << 22, 1), (1 << 22, 3)] {
         let mut desk = Desk::with(Limits { step_bytes, step_requests, ..Limits::default() });
         desk.start();
-        (10..30).for_each(|n| drop(desk.line(n).append(&update())));
+        for n in 10..30 {
+            desk.line(n).append(&update());
+        }
         let ids: Vec<String> = (10..30).map(|n| format!("g{n}")).collect();
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         desk.scan().holds(&ids).state("read");
