@@ -10,6 +10,7 @@ mod command_line;
 mod cuts;
 mod demo_home;
 mod exposition;
+mod lines;
 mod recordings;
 mod support;
 mod tail_cases;
