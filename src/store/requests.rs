@@ -143,6 +143,9 @@ impl Applier {
             )?
             .execute(params![kept.id, model, at, role_number(role), flags])?;
         }
+        if at != kept.at {
+            ownership::reown(c, kept.id, at)?;
+        }
         if found.session != kept.session {
             ownership::sighted(c, kept.id, at, kept.session, found.session)?;
         }

@@ -9,6 +9,7 @@ mod architecture;
 mod command_line;
 mod cuts;
 mod demo_home;
+mod discovery;
 mod exposition;
 mod lines;
 mod recordings;

@@ -423,6 +423,25 @@ fn r23_steps_of_any_size_say_the_same() {
 }
 
 #[test]
+fn r17_a_date_that_comes_late_decides_anew_whose_the_request_is() {
+    let undated = answer("g1", 1).replace(r#""timestamp":"2026-08-20T10:01:00.000Z","#, "");
+    let dated = answer("g1", 1).replace("10:01:00", "10:45:00") + "\n";
+    let other = "bbbbbbbb-0000-4000-8000-000000000002";
+    for scan_between in [false, true] {
+        let mut desk = Desk::new();
+        desk.start().append(&(undated.clone() + "\n"));
+        let copy = header(other, 30) + &undated + "\n";
+        write(&desk.chats().join("session-2026-08-20T10-30-bbbbbbbb.jsonl"), copy.as_bytes(), NOW);
+        if scan_between {
+            desk.scan();
+        }
+        desk.append(&dated).scan().holds(&["g1"]);
+        // Answered after the other session began, and found in it.
+        assert_eq!(desk.books.facts().requests[0].session, other, "scan between: {scan_between}");
+    }
+}
+
+#[test]
 fn r71_two_processes_that_look_at_once_count_once() {
     let mut desk = Desk::new();
     desk.start().line(1);
