@@ -49,7 +49,7 @@ fn r11_a_home_that_is_missing_is_no_error_and_is_read_when_it_appears() {
     let mut books = Books::of(&[&home]);
     let seen = books.scan();
     assert!(!seen.homes[0].present && seen.homes[0].unread.is_empty());
-    assert_eq!(seen.watch, [home.clone()], "the directory it would appear in is watched");
+    assert_eq!(seen.watch, std::slice::from_ref(&home), "the directory it would appear in is watched");
     fs::create_dir_all(home.join(".gemini")).unwrap();
     let seen = books.scan();
     assert!(seen.homes[0].present);

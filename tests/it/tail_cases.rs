@@ -211,6 +211,14 @@ fn r23_unlinked_while_another_process_moved_the_cursor() {
 }
 
 #[test]
+fn r23_a_journal_read_before_a_restart_is_held_again() {
+    let mut desk = Desk::new();
+    desk.start().line(1).scan().restart().scan().line(2);
+    fs::remove_file(desk.journal()).unwrap();
+    desk.scan().holds(&["g1", "g2"]).state("gone");
+}
+
+#[test]
 fn r23_deleted_before_it_was_read_is_lost_and_said_so() {
     let mut desk = Desk::with(Limits { step_requests: 1, ..Limits::default() });
     desk.start().line(1).line(2).scan().restart().line(3);

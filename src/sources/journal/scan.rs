@@ -222,8 +222,11 @@ impl JournalSource {
             return true;
         };
         known.scan = self.scan;
-        let quiet = now_ms - stamp.modified_ns / 1_000_000 >= self.limits.quiet_ms;
+        let modified_ms = stamp.modified_ns / 1_000_000;
+        let quiet = now_ms - modified_ms >= self.limits.quiet_ms;
         stamp != known.cursor.seen
+            // After a start nothing is held, and the next thing may be its end.
+            || self.held.wants(path, modified_ms, now_ms)
             || match known.condition {
                 Condition::Pending => quiet,
                 Condition::Read | Condition::Torn => false,
@@ -264,11 +267,11 @@ impl JournalSource {
             Ok(opened) => opened,
             Err(error) => return self.unopened(path, &error, sink).map(|()| false),
         };
-        if self
-            .known
-            .get(path)
-            .is_some_and(|known| known.condition == Condition::Read && known.cursor.seen == stamp)
-        {
+        let unchanged = |known: &Known| {
+            matches!(known.condition, Condition::Read | Condition::Torn) && known.cursor.seen == stamp
+        };
+        if self.known.get(path).is_some_and(unchanged) {
+            self.held.hold(path, file, stamp, now_ms);
             return Ok(false);
         }
         let more = match self.read(path, &file, stamp, now_ms, false, sink)? {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use gemgauge::ledger::evidence::{Failure, HomeId, JournalStep, ProjectFact};
+use gemgauge::ledger::evidence::{Failure, JournalStep, ProjectFact};
 use gemgauge::ledger::model::Role;
 use gemgauge::ledger::tokens::{Classes, Reading};
 use gemgauge::sources::journal::Limits;
@@ -35,7 +35,6 @@ struct Open {
     writer: Writer,
     thread: WriterThread,
     stale: Receiver<Stale>,
-    ids: Vec<HomeId>,
 }
 
 impl Books {
@@ -99,7 +98,7 @@ impl Books {
         let (writer, thread) = ledger.start(settings, Arc::new(Events(sender)));
         let roots: Vec<_> = ids.iter().copied().zip(self.homes.iter().cloned()).collect();
         let source = JournalSource::new(roots, self.limits.clone(), known);
-        self.open = Some(Open { source, writer, thread, stale, ids });
+        self.open = Some(Open { source, writer, thread, stale });
     }
 
     /// Ends the process and starts another one: only the ledger is left.
@@ -139,13 +138,6 @@ impl Books {
         let now = self.now();
         let open = self.open.as_mut().unwrap();
         open.source.scan(now, &mut ToWriter(&open.writer)).unwrap();
-    }
-
-    /// Marks the first import as done.
-    pub(crate) fn imported(&mut self) {
-        let open = self.open.as_ref().unwrap();
-        open.ids.iter().for_each(|id| open.writer.imported(*id).unwrap());
-        open.writer.flush().unwrap();
     }
 
     /// What the ledger holds.
