@@ -9,10 +9,13 @@ mod architecture;
 mod command_line;
 #[cfg(unix)]
 mod crash;
+mod cuts;
 mod demo_home;
+mod discovery;
 mod exposition;
 #[cfg(unix)]
 mod ledger_faults;
+mod lines;
 #[cfg(unix)]
 mod live_cli;
 mod prices;

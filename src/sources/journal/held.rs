@@ -58,6 +58,12 @@ impl Held {
         Some((entry.file.clone(), held))
     }
 
+    /// Whether a journal written to at that time is to be held and is not.
+    #[must_use]
+    pub fn wants(&self, path: &JournalPath, modified_ms: i64, now_ms: i64) -> bool {
+        now_ms - modified_ms <= IDLE_MS && self.files.len() < MAX && !self.files.contains_key(path)
+    }
+
     /// Takes a journal's file out, to be read to its end.
     pub fn release(&mut self, path: &JournalPath, now_ms: i64) -> Option<Arc<File>> {
         let file = self.files.remove(path)?.file;
