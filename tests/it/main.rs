@@ -18,6 +18,7 @@ mod ledger_faults;
 mod lines;
 #[cfg(unix)]
 mod live_cli;
+mod money;
 mod prices;
 #[cfg(unix)]
 mod privacy;
