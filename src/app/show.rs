@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::clock::Clock;
 use super::ingest::Ingest;
-use super::{lock, zone};
+use super::{lock, money, zone};
 use crate::cli;
 use crate::config::{Config, HomeChoice};
 use crate::health::Health;
@@ -72,8 +72,10 @@ pub(super) fn report(config: &Config, args: &cli::report::Report) -> anyhow::Res
     }
     let done = if args.no_scan { ExitCode::SUCCESS } else { update_or_show(config, clock)? };
     let spec = spec(config, args, homes(config)?)?;
+    let money = money(config);
     let now = Timestamp::from_millisecond(clock.now_ms())?;
-    let made = open_reader(&config.db)?.snapshot(|snapshot| Ok(report::report(snapshot, &spec, now)))?;
+    let made =
+        open_reader(&config.db)?.snapshot(|snapshot| Ok(report::report(snapshot, &spec, &money, now)))?;
     let made = match made {
         Ok(made) => made,
         Err(error) => return refuse(error),
@@ -81,7 +83,7 @@ pub(super) fn report(config: &Config, args: &cli::report::Report) -> anyhow::Res
     let mut out = io::BufWriter::new(io::stdout().lock());
     match args.format() {
         cli::report::Format::Table => {
-            table::Plain { width: width(), color: color() }.render(&made, &mut out)?
+            table::Plain { width: width(), color: color(), chart: false }.render(&made, &mut out)?
         }
         cli::report::Format::Json => json::Json { pretty: true }.render(&made, &mut out)?,
         cli::report::Format::Csv => csv::Csv.render(&made, &mut out)?,
@@ -118,6 +120,7 @@ fn spec(config: &Config, args: &cli::report::Report, home: Vec<String>) -> Resul
         limit: args.limit.map(|limit| limit.to_string()),
         compact: args.compact,
         all: args.all,
+        no_cost: args.no_cost,
     };
     ReportSpec::new(kind, &options, &jiff::tz::TimeZone::system())
 }
@@ -160,6 +163,7 @@ fn homes(config: &Config) -> anyhow::Result<Vec<String>> {
 pub(super) fn explain(config: &Config, args: &cli::explain::Explain) -> anyhow::Result<ExitCode> {
     let done = update_or_show(config, Clock::start())?;
     let chosen = homes(config)?;
+    let money = money(config);
     let explained = open_reader(&config.db)?.snapshot(|snapshot| {
         let mut dimensions = snapshot.dimensions()?;
         keep_homes(&mut dimensions, &chosen);
@@ -167,7 +171,7 @@ pub(super) fn explain(config: &Config, args: &cli::explain::Explain) -> anyhow::
             Ok(id) => id,
             Err(error) => return Ok(Err(error)),
         };
-        Ok(session::explain(snapshot, &dimensions, id))
+        Ok(session::explain(snapshot, &dimensions, id, &money))
     })??;
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {

@@ -183,7 +183,7 @@ mod tests {
         for line in [
             "report yearly",
             "report --by user",
-            "report --sort cost",
+            "report --sort price",
             "report --order up",
             "report --limit 0",
             "report --fromat csv",

@@ -49,7 +49,7 @@ pub struct Report {
     pub breakdown: bool,
 
     /// Sort rows by a column [default: days by date, sessions by their last
-    /// request, others by tokens]
+    /// request, others by cost, then tokens]
     #[arg(long, value_name = "COLUMN", value_parser = columns(), help_heading = "Rows")]
     pub sort: Option<String>,
 
@@ -60,6 +60,10 @@ pub struct Report {
     /// At most this many rows; the rest is summed up in one
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Rows")]
     pub limit: Option<u64>,
+
+    /// Tokens only
+    #[arg(long, help_heading = "Rows")]
+    pub no_cost: bool,
 
     /// Few columns
     #[arg(long, help_heading = "Rows")]
@@ -141,5 +145,6 @@ fn columns() -> PossibleValuesParser {
         PossibleValue::new("output"),
         PossibleValue::new("thoughts"),
         PossibleValue::new("total").alias("tokens"),
+        PossibleValue::new("cost").alias("cost_usd"),
     ])
 }

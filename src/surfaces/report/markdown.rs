@@ -30,11 +30,24 @@ impl Format for Markdown {
             titles.extend(classes.iter().map(|class| flatten::class_title(*class).to_owned()));
         }
         titles.push("Total".to_owned());
+        let costs = flatten::costs(report);
+        let gaps = costs.is_some_and(|costs| !costs.unpriced_models.is_empty());
+        titles.extend(costs.map(|_| "Cost".to_owned()));
+        titles.extend(gaps.then(|| "Unpriced".to_owned()));
         rules.resize(titles.len(), "---:");
         writeln!(out, "| {} |", titles.join(" | "))?;
         writeln!(out, "| {} |", rules.join(" | "))?;
 
-        let numbers = |spend: &Spend, class: Option<Class>| figures(report, spend, class, &classes);
+        let numbers = |spend: &Spend, class: Option<Class>| {
+            let mut cells = figures(report, spend, class, &classes);
+            if let Some(costs) = costs {
+                cells.push(costs.shown(spend.cost()));
+            }
+            if gaps {
+                cells.push(number::thousands(spend.cost().map_or(0, |cost| cost.unpriced_tokens)));
+            }
+            cells
+        };
         for line in flatten::lines(report, &classes) {
             let mut cells: Vec<String> = keys.iter().map(|key| escaped(key.shown(&line))).collect();
             cells.extend(numbers(line.spend(), line.class));
@@ -106,14 +119,15 @@ mod tests {
         let want = "\
 **Projects · 2026-11-01 to 2026-11-30 (the last 30 days) · UTC**
 
-| Project | Home | Requests | Fresh | Cached | Output | Thoughts | Total |
-| :--- | :--- | ---: | ---: | ---: | ---: | ---: | ---: |
-| web | ana | 3 | 6,400 | 1,700 | 135 | 70 | ≥ 8,305 |
-| **Total** |  | **3** | **6,400** | **1,700** | **135** | **70** | **≥ 8,305** |
+| Project | Home | Requests | Fresh | Cached | Output | Thoughts | Total | Cost |
+| :--- | :--- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+| web | ana | 3 | 6,400 | 1,700 | 135 | 70 | ≥ 8,305 | ≥ $0.0034 |
+| **Total** |  | **3** | **6,400** | **1,700** | **135** | **70** | **≥ 8,305** | **≥ $0.0034** |
 
 - Time zone: UTC. Sources: journal.
 - ≥ at least: seen only by the journal watcher, and journals leave out cancelled, router and web-search requests.
 - The session's journal is already deleted. Its figures are kept.
+- Costs at list prices of 2026-11-30.
 ";
         assert_eq!(render(&Markdown, &report(Kind::Projects, &[("project", "web")])), want);
     }
