@@ -91,6 +91,24 @@ pub struct Report {
     #[arg(long, conflicts_with_all = ["format"], help_heading = "Output")]
     pub markdown: bool,
 
+    /// A bar after each row: what it cost, or its tokens where nothing is priced.
+    /// For days, weeks and months
+    #[arg(long, help_heading = "Output")]
+    pub chart: bool,
+
+    /// Redraw the table every so many seconds, the ledger brought up to date
+    /// each time, until Ctrl-C
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        num_args = 0..=1,
+        default_missing_value = "5",
+        value_parser = clap::value_parser!(u64).range(1..=86_400),
+        conflicts_with_all = ["json", "csv", "markdown"],
+        help_heading = "Output"
+    )]
+    pub watch: Option<u64>,
+
     /// Report what the ledger holds, without reading the journals first
     #[arg(long)]
     pub no_scan: bool,

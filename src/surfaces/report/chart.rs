@@ -36,9 +36,7 @@ pub(super) fn draw(
     };
     let by_cost = lines.iter().any(|line| priced(line).is_some_and(|usd| usd > 0));
     let size = |line: &Line<'_>| if by_cost { priced(line) } else { tokens(line) }.unwrap_or(0);
-    let Some(largest) = lines.iter().map(size).max().filter(|largest| *largest > 0 && longest > 0) else {
-        return None;
-    };
+    let largest = lines.iter().map(size).max().filter(|largest| *largest > 0 && longest > 0)?;
     for (text, line) in text.iter_mut().skip(2).zip(lines) {
         let bar = bar(size(line), largest, longest);
         if !bar.is_empty() {
