@@ -111,6 +111,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::money::CostSum;
     use crate::surfaces::report::sample::{render, report};
     use crate::surfaces::report::spec::Kind;
 
@@ -130,6 +131,19 @@ mod tests {
 - Costs at list prices of 2026-11-30.
 ";
         assert_eq!(render(&Markdown, &report(Kind::Projects, &[("project", "web")])), want);
+    }
+
+    #[test]
+    fn tokens_without_a_price_have_a_column_where_there_are_any() {
+        let mut report = report(Kind::Homes, &[("home", "ana")]);
+        report.costs.as_mut().expect("costs").unpriced_models = vec!["gemini-9".to_owned()];
+        let gap = CostSum::unpriced(1_182);
+        report.rows[0].spend.add_cost(&gap);
+        report.total.add_cost(&gap);
+        let text = render(&Markdown, &report);
+        assert!(text.contains(" | Cost | Unpriced |\n"), "{text}");
+        assert!(text.contains(" | ≥ $0.0294 | 1,182 |\n"), "{text}");
+        assert!(text.contains("\n- unpriced: 1,182 tokens of gemini-9 have no price (gemgauge prices).\n"));
     }
 
     #[test]

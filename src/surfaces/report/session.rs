@@ -237,6 +237,8 @@ fn cost_story(requests: &[Request]) -> Vec<String> {
                 *gap = (gap.0 + 1, gap.1.saturating_add(tokens));
             }
             (Ok(_), tokens) if tokens > 0 => newly += 1,
+            // No tokens cost nothing at any price, and at none.
+            (Err(_), _) if request.tokens.total() == 0 => {}
             _ if request.price_of_cost().is_none() => other += 1,
             _ => {}
         }
@@ -353,6 +355,7 @@ impl SessionReport {
 pub(super) mod tests {
     use super::*;
     use crate::ledger::money::{AliasRow, CostBound, Picodollars, PriceTable, Validity};
+    use crate::ledger::tokens::Reading;
     use crate::surfaces::report::sample;
     use crate::surfaces::report::spec::Kind;
 
@@ -541,6 +544,11 @@ It is a lower bound: seen only by the journal watcher, and journals leave out
             unpriced(request);
             request.model_id = 3;
         };
+        let empty = |request: &mut RequestRow| {
+            unknown(request);
+            (request.reading, request.cost) = (Reading::default(), CostSum::unpriced(0));
+        };
+        assert!(changed(empty, "gemini-9").story.iter().all(|said| !said.contains("price")));
         for (report, want) in [
             (
                 changed(unknown, "gemini-9"),
