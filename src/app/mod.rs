@@ -21,7 +21,8 @@ use anyhow::Context;
 use jiff::tz::TimeZone;
 
 use crate::cli;
-use crate::config::{Config, Level, LogFormat};
+use crate::config::{Config, Home, Level, LogFormat};
+use crate::surfaces::report::Money;
 
 /// # Errors
 /// Whatever keeps the service from starting or running.
@@ -58,6 +59,17 @@ pub fn reprice(config: Config, args: &cli::reprice::Reprice) -> anyhow::Result<E
 /// Whatever keeps the prices from being shown or compared.
 pub fn prices(config: Config, args: &cli::prices::Prices) -> anyhow::Result<ExitCode> {
     prices::prices(&config, args)
+}
+
+/// What costs of reports rest on beside the ledger. How a home signs in may
+/// change while a service runs: asked anew for every report.
+fn money(config: &Config) -> Money {
+    let pricing = |home: &Home| (home.path.to_string_lossy().into_owned(), home.pricing());
+    Money {
+        table: config.prices.clone(),
+        homes: config.homes.iter().map(pricing).collect(),
+        currency: config.currency.clone(),
+    }
 }
 
 /// The time zone of calendars.

@@ -1,7 +1,6 @@
 //! The answers behind the HTTP routes: snapshots of the ledger, put into the
 //! shapes of the surfaces.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -9,6 +8,8 @@ use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 use super::clock::Clock;
+use super::money;
+use crate::config::Config;
 use crate::health::Health;
 use crate::store::read::{Reader, Snapshot};
 use crate::store::{StoreError, open_reader};
@@ -21,7 +22,7 @@ use crate::surfaces::report::{self, Format as _, ReportError, json, session};
 
 /// Reads the ledger for whoever asks.
 pub struct LedgerViews {
-    db: PathBuf,
+    config: Config,
     timezone: TimeZone,
     calendar: Calendar,
     health: Arc<Health>,
@@ -33,20 +34,20 @@ pub struct LedgerViews {
 impl LedgerViews {
     #[must_use]
     pub fn new(
-        db: PathBuf,
+        config: Config,
         timezone: TimeZone,
         health: Arc<Health>,
         exporter: Exporter,
         clock: Clock,
     ) -> Self {
         let calendar = Calendar::new(timezone.clone());
-        Self { db, timezone, calendar, health, exporter, clock, readers: Mutex::default() }
+        Self { config, timezone, calendar, health, exporter, clock, readers: Mutex::default() }
     }
 
     /// Runs `f` on a snapshot, on a connection of its own.
     fn read<T>(&self, f: impl FnOnce(&Snapshot<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut reader = idle.map_or_else(|| open_reader(&self.db), Ok)?;
+        let mut reader = idle.map_or_else(|| open_reader(&self.config.db), Ok)?;
         let read = reader.snapshot(f);
         if read.is_ok() {
             self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
@@ -63,7 +64,7 @@ impl LedgerViews {
         let options = Options { since: Some("all".into()), ..Options::default() };
         let spec = ReportSpec::new(Kind::Sessions, &options, &self.timezone)?;
         let now = self.clock.now_ms();
-        let report = report::report(snapshot, &spec, self.now())?;
+        let report = report::report(snapshot, &spec, &money(&self.config), self.now())?;
         let live = snapshot.active_sessions(sessions::window(now))?;
         let dimensions = snapshot.dimensions()?;
         let is_live = |row: &Map<String, Value>| {
@@ -116,9 +117,11 @@ impl Views for LedgerViews {
             limit: text("limit")?,
             all: query.flag("all")?,
             compact: false,
+            no_cost: query.flag("no-cost")?,
         };
         let spec = ReportSpec::new(kind, &options, &self.timezone).map_err(|error| api_error(&error))?;
-        self.read(|snapshot| Ok(report::report(snapshot, &spec, self.now())))
+        let money = money(&self.config);
+        self.read(|snapshot| Ok(report::report(snapshot, &spec, &money, self.now())))
             .map_err(ReportError::from)
             .flatten()
             .map_err(|error| api_error(&error))
@@ -130,10 +133,11 @@ impl Views for LedgerViews {
     }
 
     fn session(&self, id: &str) -> Result<String, ApiError> {
+        let money = money(&self.config);
         let explain = |snapshot: &Snapshot<'_>| {
             let dimensions = snapshot.dimensions()?;
             let id = session::resolve(&dimensions, id)?;
-            session::explain(snapshot, &dimensions, id)
+            session::explain(snapshot, &dimensions, id, &money)
         };
         let report = self
             .read(|snapshot| Ok(explain(snapshot)))

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ledger::money::PriceTable;
+use crate::ledger::money::{Currency, PriceTable};
 
 pub use billing::{BillingChoice, HomeBilling, ListChoice, Pricing};
 pub use env::Env;
@@ -35,8 +35,8 @@ pub use gemini::CliSettings;
 pub use homes::{Home, HomeChoice};
 pub use keys::{Origin, Setting};
 pub use layer::{
-    Flags, HomeEntry, JournalsLayer, Layer, Level, LogFormat, LogLayer, MetricsLayer, PricesLayer,
-    TelemetryPath, WebLayer,
+    CurrencyLayer, Flags, HomeEntry, JournalsLayer, Layer, Level, LogFormat, LogLayer, MetricsLayer,
+    PricesLayer, TelemetryPath, WebLayer,
 };
 pub use listen::ListenAddress;
 pub use read::read_bounded;
@@ -55,6 +55,8 @@ pub struct Config {
     pub timezone: Option<String>,
     /// What the models cost: the built-in prices, below those of the user's file.
     pub prices: Arc<PriceTable>,
+    /// What people are shown costs in; `None`: US dollars.
+    pub currency: Option<Currency>,
     /// Read and count to the letter of Sortie's documented rule.
     pub strict: bool,
     pub journals: Journals,
