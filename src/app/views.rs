@@ -1,6 +1,7 @@
 //! The answers behind the HTTP routes: snapshots of the ledger, put into the
 //! shapes of the surfaces.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -11,6 +12,7 @@ use super::clock::Clock;
 use super::money;
 use crate::config::Config;
 use crate::health::Health;
+use crate::ledger::money::Picodollars;
 use crate::store::read::{Reader, Snapshot};
 use crate::store::{StoreError, open_reader};
 use crate::surfaces::http::state::State;
@@ -29,6 +31,7 @@ pub struct LedgerViews {
     exporter: Exporter,
     clock: Clock,
     readers: Mutex<Vec<Reader>>,
+    live: Mutex<Option<(Marker, Live)>>,
 }
 
 impl LedgerViews {
@@ -41,7 +44,16 @@ impl LedgerViews {
         clock: Clock,
     ) -> Self {
         let calendar = Calendar::new(timezone.clone());
-        Self { config, timezone, calendar, health, exporter, clock, readers: Mutex::default() }
+        Self {
+            config,
+            timezone,
+            calendar,
+            health,
+            exporter,
+            clock,
+            readers: Mutex::default(),
+            live: Mutex::default(),
+        }
     }
 
     /// Runs `f` on a snapshot, on a connection of its own.
@@ -59,28 +71,61 @@ impl LedgerViews {
         Timestamp::from_millisecond(self.clock.now_ms()).unwrap_or_default()
     }
 
-    /// A report row of every live session, and the total of all time.
-    fn live(&self, snapshot: &Snapshot<'_>) -> Result<(Vec<Map<String, Value>>, Value), ReportError> {
+    /// A report row of every live session, and the total of all time; made
+    /// again only when the ledger moved or another session is live.
+    fn live(&self, snapshot: &Snapshot<'_>) -> Result<Live, ReportError> {
+        let now = self.clock.now_ms();
+        let live = snapshot.active_sessions(sessions::window(now))?;
+        let tuples = snapshot.tuples()?;
+        let marker = Marker {
+            requests: tuples.iter().map(|row| row.requests).sum(),
+            tokens: tuples.iter().fold(0, |sum: u64, row| sum.saturating_add(row.tokens.total())),
+            adjustment: tuples.iter().map(|row| row.cost_adjustment).sum(),
+            journals: snapshot.journal_states()?,
+            live: live.keys().copied().collect(),
+        };
+        let mut made = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, known)) = &*made
+            && *of == marker
+        {
+            return Ok(known.clone());
+        }
+        let new = self.make_live(snapshot, &marker.live)?;
+        *made = Some((marker, new.clone()));
+        Ok(new)
+    }
+
+    fn make_live(&self, snapshot: &Snapshot<'_>, live: &[i64]) -> Result<Live, ReportError> {
         let options = Options { since: Some("all".into()), ..Options::default() };
         let spec = ReportSpec::new(Kind::Sessions, &options, &self.timezone)?;
-        let now = self.clock.now_ms();
         let report = report::report(snapshot, &spec, &money(&self.config), self.now())?;
-        let live = snapshot.active_sessions(sessions::window(now))?;
         let dimensions = snapshot.dimensions()?;
-        let is_live = |row: &Map<String, Value>| {
-            dimensions.sessions.values().any(|s| live.contains_key(&s.id) && row["session_id"] == s.session)
-        };
+        let ids: HashSet<&str> =
+            live.iter().filter_map(|id| dimensions.sessions.get(id)).map(|s| s.session.as_str()).collect();
         let mut report = serde_json::to_value(&report).unwrap_or_default();
         let rows = match report["rows"].take() {
             Value::Array(rows) => rows,
             _ => Vec::new(),
         };
         let rows = rows.into_iter().filter_map(|row| match row {
-            Value::Object(row) if is_live(&row) => Some(row),
+            Value::Object(row) if row["session_id"].as_str().is_some_and(|id| ids.contains(id)) => Some(row),
             _ => None,
         });
         Ok((rows.collect(), report["total"].take()))
     }
+}
+
+/// Rows of live sessions, and the total.
+type Live = (Vec<Map<String, Value>>, Value);
+
+/// What `live` rests on: the counters move with every request.
+#[derive(PartialEq)]
+struct Marker {
+    requests: u64,
+    tokens: u64,
+    adjustment: Picodollars,
+    journals: BTreeMap<String, u64>,
+    live: Vec<i64>,
 }
 
 impl Views for LedgerViews {
