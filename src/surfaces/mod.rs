@@ -10,4 +10,5 @@ pub mod http;
 pub mod metrics;
 pub mod money;
 pub mod prices;
+pub mod pricing;
 pub mod report;

@@ -12,11 +12,11 @@ pub mod build;
 pub mod csv;
 pub mod filter;
 mod flatten;
-mod grid;
+pub(super) mod grid;
 pub mod json;
 pub mod markdown;
 mod notes;
-mod number;
+pub(super) mod number;
 pub mod range;
 pub mod session;
 mod session_json;
@@ -24,16 +24,16 @@ mod session_text;
 mod sort;
 pub mod spec;
 pub mod table;
-mod time;
+pub(super) mod time;
 mod tree;
 mod words;
 
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
-mod sample;
+pub(super) mod sample;
 #[cfg(test)]
-mod stored;
+pub(super) mod stored;
 
 use std::io;
 
