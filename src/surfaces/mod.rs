@@ -5,6 +5,7 @@
 //! - **Never**: write to the ledger, or decide what a figure claims.
 //! - **Look first** at `report::build` (rows of a report) and `metrics` (families of a scrape).
 
+pub mod backfill;
 pub mod doctor;
 pub mod export;
 pub mod http;
