@@ -6,6 +6,7 @@
 //! - **Look first** at `report::build` (rows of a report) and `metrics` (families of a scrape).
 
 pub mod backfill;
+pub mod bill;
 pub mod doctor;
 pub mod export;
 pub mod http;
