@@ -10,6 +10,9 @@
 
 pub mod build;
 pub mod csv;
+pub mod day;
+mod day_json;
+mod day_text;
 pub mod filter;
 mod flatten;
 pub(super) mod grid;
