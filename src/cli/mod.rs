@@ -8,12 +8,15 @@
 //!
 //! Exit codes: 0 done; 1 the answer is no or something is wrong; 2 usage.
 
+pub mod backfill;
 pub mod common;
 pub mod completions;
 pub mod doctor;
 pub mod explain;
+pub mod export;
 pub mod man;
 pub mod prices;
+pub mod reconcile;
 pub mod report;
 pub mod serve;
 
@@ -45,11 +48,13 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "one is made in the life of a process")]
 pub enum Command {
     Serve(serve::Serve),
     Report(report::Report),
     Explain(explain::Explain),
+    Reconcile(reconcile::Reconcile),
+    Export(export::Export),
+    Backfill(backfill::Backfill),
     Prices(prices::Prices),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
@@ -92,6 +97,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Report(report) => app::report(configuration(&flags)?, &report),
         Command::Explain(explain) => app::explain(configuration(&flags)?, &explain),
+        Command::Reconcile(reconcile) => app::reconcile(configuration(&flags)?, &reconcile),
+        Command::Export(export) => app::export(configuration(&flags)?, &export),
+        Command::Backfill(backfill) => app::backfill(configuration(&flags)?, &backfill),
         Command::Prices(prices) => app::prices(configuration(&flags)?, &prices),
         Command::Doctor(doctor) => app::doctor(configuration(&flags)?, &doctor),
         Command::Completions(completions) => completions.print(&mut io::stdout().lock()),
@@ -190,6 +198,10 @@ mod tests {
             "serve --web.listen-address nowhere",
             "serve --web.telemetry-path metrics",
             "explain",
+            "export --format xml",
+            "export --grain week",
+            "backfill --step 0s",
+            "reconcile",
             "prices compare x",
             "prices check",
             "completions tcsh",

@@ -6,10 +6,13 @@
 )]
 
 mod architecture;
+#[cfg(unix)]
+mod backfill;
 mod command_line;
 #[cfg(unix)]
 mod crash;
 mod demo_home;
+mod export;
 mod exposition;
 #[cfg(unix)]
 mod ledger_faults;
