@@ -15,6 +15,7 @@ use super::filter::Filters;
 use super::range::{Edge, RangeSpec};
 use super::spec::{Dimension, Kind, ReportSpec};
 use super::{Report, ReportError, day_json, day_text, report};
+use crate::ledger::bound::Bound;
 use crate::ledger::money::Picodollars;
 use crate::ledger::spend::Spend;
 use crate::store::read::Snapshot;
@@ -61,6 +62,8 @@ pub struct Line {
     /// Medians of the days before; `None` where there is none to be had.
     pub median_requests: Option<u64>,
     pub median_tokens: Option<u64>,
+    /// What that median claims: no more than any day it is of.
+    pub median_bound: Bound,
     /// Also `None` where a part is unpriced: it would compare prices, not use.
     pub median_cost: Option<Picodollars>,
 }
@@ -198,6 +201,11 @@ fn line(key: String, day: Date, days: &Days) -> Line {
         spend: days.get(&day).copied().unwrap_or_default(),
         median_requests: Some(median(before.iter().map(|spend| spend.requests).collect())),
         median_tokens: Some(median(before.iter().map(|spend| tokens(spend)).collect())),
+        median_bound: if before.iter().all(|spend| spend.bound() == Bound::Exact) {
+            Bound::Exact
+        } else {
+            Bound::AtLeast
+        },
         median_cost: costs.map(median),
     }
 }
@@ -209,6 +217,7 @@ fn session(row: &super::Row) -> Line {
         spend: row.spend,
         median_requests: None,
         median_tokens: None,
+        median_bound: Bound::Exact,
         median_cost: None,
     }
 }
@@ -303,7 +312,7 @@ pub(super) mod tests {
             (report.total.tokens(), report.total.median_tokens, report.total.factor()),
             (230, Some(100), Some(230))
         );
-        assert_eq!(report.empty_days, 0);
+        assert_eq!((report.empty_days, report.total.median_bound), (0, Bound::AtLeast));
         let keys: Vec<_> =
             report.projects.iter().map(|line| (line.key.as_str(), line.above(), line.factor())).collect();
         assert_eq!(keys[..2], [("api", 80, None), ("web", 50, Some(150))]);

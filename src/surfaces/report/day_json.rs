@@ -52,6 +52,7 @@ impl Serialize for LineOf<'_> {
         }
         map.serialize_entry("median_requests", &line.median_requests)?;
         map.serialize_entry("median_tokens", &line.median_tokens)?;
+        map.serialize_entry("median_bound", &line.median_tokens.map(|_| line.median_bound))?;
         map.serialize_entry("factor", &line.factor().map(hundredths))?;
         if line.spend.cost().is_some() {
             map.serialize_entry("median_cost_usd", &line.median_cost.map(Usd))?;

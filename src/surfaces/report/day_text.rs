@@ -47,8 +47,7 @@ pub(super) fn story(report: &DayReport) -> Vec<String> {
     }
     let mut story = vec![format!("{} ({zone}): {}.{unfinished}", report.day, spent(total))];
     let median = total.median_tokens.unwrap_or(0);
-    // Medians are of figures with the bound of the day, as far as anyone knows.
-    let usual = bounded(total.spend.bound(), &number::thousands(median));
+    let usual = bounded(total.median_bound, &number::thousands(median));
     story.push(match total.factor() {
         Some(factor) => {
             format!("{} times the median of the {DAYS} days before ({usual} tokens).", times(factor))
@@ -69,7 +68,7 @@ pub(super) fn story(report: &DayReport) -> Vec<String> {
     });
     match total.spend.bound() {
         Bound::AtLeast => story.push(format!(
-            "≥ at least: {}. A factor compares lower bounds, so it is a bound neither way.",
+            "≥ at least: {}. A factor that compares lower bounds is a bound neither way.",
             notes::why(total.spend.reasons)
         )),
         Bound::Unmeasured => {
@@ -101,7 +100,7 @@ fn drivers(report: &DayReport) -> Option<String> {
             .max_by_key(|line| (if grew { line.above() } else { line.tokens() }, line.tokens()))?;
         let share = (u128::from(line.tokens()) * 100).checked_div(u128::from(report.total.tokens()))?;
         let key = if what == "session" { short(&line.key) } else { line.key.clone() };
-        Some(format!("{what} {key} ({share} % of the day)"))
+        Some(format!("{what} {key} ({share}\u{a0}% of the day)"))
     };
     let parts: Vec<_> =
         [("project", &report.projects), ("model", &report.models), ("session", &report.sessions)]
@@ -142,7 +141,11 @@ fn table(report: &DayReport, width: usize) -> Grid {
         if priced {
             row.push(line.spend.cost().map_or_else(|| "—".to_owned(), |cost| cost.to_string()));
         }
-        row.push(line.median_tokens.map_or_else(String::new, number::thousands));
+        let median = line.median_tokens.map(|median| match median {
+            0 => "0".to_owned(),
+            median => bounded(line.median_bound, &number::thousands(median)),
+        });
+        row.push(median.unwrap_or_default());
         row.push(line.factor().map_or_else(String::new, |factor| format!("{}×", times(factor))));
         row
     };
@@ -183,9 +186,9 @@ mod tests {
         for part in [
             "2026-11-30 (UTC): ≥ 230 tokens in 2 requests.\n",
             "2.3 times the median of the 7 days before (≥ 100 tokens).\n",
-            "project api (34 % of the day), model",
+            "project api (34\u{a0}% of the day), model",
             "There was spend on each of the 7 days before.\n",
-            "A factor compares lower bounds",
+            "A factor that compares lower",
             "\nTotal ",
         ] {
             assert!(text.contains(part), "{part}: {text}");
