@@ -6,7 +6,9 @@
 //! - **Look first** at [`serve`] (the whole service on one page), then
 //!   [`ingest`] (journals into the ledger).
 
+mod bill;
 pub mod clock;
+mod export;
 pub mod ingest;
 pub mod lock;
 mod prices;
@@ -38,9 +40,27 @@ pub fn report(config: Config, args: &cli::report::Report) -> anyhow::Result<Exit
 }
 
 /// # Errors
-/// Whatever keeps the session from being shown.
+/// Whatever keeps the session or the day from being shown.
 pub fn explain(config: Config, args: &cli::explain::Explain) -> anyhow::Result<ExitCode> {
     show::explain(&config, args)
+}
+
+/// # Errors
+/// Whatever keeps the ledger from being written out.
+pub fn export(config: Config, args: &cli::export::Export) -> anyhow::Result<ExitCode> {
+    export::export(&config, args)
+}
+
+/// # Errors
+/// Whatever keeps the history from being written out.
+pub fn backfill(config: Config, args: &cli::backfill::Backfill) -> anyhow::Result<ExitCode> {
+    export::backfill(&config, args)
+}
+
+/// # Errors
+/// Whatever keeps the bill from being compared.
+pub fn reconcile(config: Config, args: &cli::reconcile::Reconcile) -> anyhow::Result<ExitCode> {
+    bill::reconcile(&config, args)
 }
 
 /// # Errors

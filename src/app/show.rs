@@ -7,6 +7,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 
 use super::clock::Clock;
 use super::ingest::Ingest;
@@ -18,6 +20,7 @@ use crate::store::read::{Dimensions, JournalRow};
 use crate::store::writer::Ledger;
 use crate::store::{self, SCHEMA_VERSION, StoreError, open_reader, schema_version};
 use crate::surfaces::doctor::{self, Diagnosis, Facts, HomeState, look};
+use crate::surfaces::report::filter::Filters;
 use crate::surfaces::report::spec::{Kind, Options, ReportSpec};
 use crate::surfaces::report::{self, Format as _, ReportError, csv, json, markdown, session, table};
 
@@ -46,7 +49,7 @@ fn update_or_why(config: &Config, clock: Clock) -> anyhow::Result<Option<String>
 }
 
 /// The same with the word on standard error and the exit code of a failure.
-fn update_or_show(config: &Config, clock: Clock) -> anyhow::Result<ExitCode> {
+pub(super) fn update_or_show(config: &Config, clock: Clock) -> anyhow::Result<ExitCode> {
     let Some(why) = update_or_why(config, clock)? else { return Ok(ExitCode::SUCCESS) };
     eprintln!("{why}");
     Ok(ExitCode::FAILURE)
@@ -182,7 +185,7 @@ fn screen(text: &str, height: usize) -> String {
 }
 
 /// Usage is a matter of its own exit code.
-fn refuse(error: ReportError) -> anyhow::Result<ExitCode> {
+pub(super) fn refuse(error: ReportError) -> anyhow::Result<ExitCode> {
     if !error.is_usage() {
         return Err(error.into());
     }
@@ -218,7 +221,7 @@ fn spec(config: &Config, args: &cli::report::Report, home: Vec<String>) -> Resul
 /// # Errors
 /// A name that neither the configuration nor the ledger knows: a filter that
 /// matches nothing must not show everything.
-fn homes(config: &Config) -> anyhow::Result<Vec<String>> {
+pub(super) fn homes(config: &Config) -> anyhow::Result<Vec<String>> {
     let known = open_reader(&config.db)
         .and_then(|mut reader| reader.snapshot(|snapshot| snapshot.homes()))
         .unwrap_or_default();
@@ -249,9 +252,16 @@ fn homes(config: &Config) -> anyhow::Result<Vec<String>> {
 }
 
 pub(super) fn explain(config: &Config, args: &cli::explain::Explain) -> anyhow::Result<ExitCode> {
-    let done = update_or_show(config, Clock::start())?;
+    let clock = Clock::start();
+    let done = update_or_show(config, clock)?;
     let chosen = homes(config)?;
     let money = money(config);
+    let now = Timestamp::from_millisecond(clock.now_ms())?;
+    let zone = zone(config)?;
+    if let Some(day) = report::day::named(&args.session, zone.to_datetime(now).date()) {
+        explain_day(config, args, day, &zone, now, chosen)?;
+        return Ok(done);
+    }
     let explained = open_reader(&config.db)?.snapshot(|snapshot| {
         let mut dimensions = snapshot.dimensions()?;
         keep_homes(&mut dimensions, &chosen);
@@ -265,13 +275,35 @@ pub(super) fn explain(config: &Config, args: &cli::explain::Explain) -> anyhow::
     if args.json {
         explained.write_json(true, &mut out)?;
     } else {
-        explained.write_text(&zone(config)?, width(), color(), &mut out)?;
+        explained.write_text(&zone, width(), color(), &mut out)?;
     }
     out.flush()?;
     Ok(done)
 }
 
-fn keep_homes(dimensions: &mut Dimensions, chosen: &[String]) {
+fn explain_day(
+    config: &Config,
+    args: &cli::explain::Explain,
+    day: Date,
+    zone: &TimeZone,
+    now: Timestamp,
+    home: Vec<String>,
+) -> anyhow::Result<()> {
+    let filters = Filters { home, ..Filters::default() };
+    let money = money(config);
+    let explained = open_reader(&config.db)?
+        .snapshot(|snapshot| Ok(report::day::explain(snapshot, day, zone, &filters, &money, now)))??;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    if args.json {
+        explained.write_json(&mut out)?;
+    } else {
+        explained.write_text(width(), color(), &mut out)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Takes the sessions of other homes out, where some were chosen.
+pub(super) fn keep_homes(dimensions: &mut Dimensions, chosen: &[String]) {
     if chosen.is_empty() {
         return;
     }
@@ -337,7 +369,7 @@ pub(super) fn doctor(config: &Config, args: &cli::doctor::Doctor) -> anyhow::Res
 }
 
 /// Columns of the terminal; 80 where there is none.
-fn width() -> usize {
+pub(super) fn width() -> usize {
     terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0).max(40))
 }
 
@@ -347,7 +379,7 @@ fn height() -> usize {
 }
 
 /// Colour on a terminal only, and not where `NO_COLOR` is set.
-fn color() -> bool {
+pub(super) fn color() -> bool {
     io::stdout().is_terminal() && crate::config::Env::of_process().var("NO_COLOR").is_none()
 }
 

@@ -8,12 +8,15 @@
 //!
 //! Exit codes: 0 done; 1 the answer is no or something is wrong; 2 usage.
 
+pub mod backfill;
 pub mod common;
 pub mod completions;
 pub mod doctor;
 pub mod explain;
+pub mod export;
 pub mod man;
 pub mod prices;
+pub mod reconcile;
 pub mod report;
 pub mod reprice;
 pub mod serve;
@@ -46,11 +49,13 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "one is made in the life of a process")]
 pub enum Command {
     Serve(serve::Serve),
     Report(report::Report),
     Explain(explain::Explain),
+    Reconcile(reconcile::Reconcile),
+    Export(export::Export),
+    Backfill(backfill::Backfill),
     Prices(prices::Prices),
     Reprice(reprice::Reprice),
     Doctor(doctor::Doctor),
@@ -94,6 +99,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Report(report) => app::report(configuration(&flags)?, &report),
         Command::Explain(explain) => app::explain(configuration(&flags)?, &explain),
+        Command::Reconcile(reconcile) => app::reconcile(configuration(&flags)?, &reconcile),
+        Command::Export(export) => app::export(configuration(&flags)?, &export),
+        Command::Backfill(backfill) => app::backfill(configuration(&flags)?, &backfill),
         Command::Prices(prices) => app::prices(configuration(&flags)?, &prices),
         Command::Reprice(reprice) => app::reprice(configuration(&flags)?, &reprice),
         Command::Doctor(doctor) => app::doctor(configuration(&flags)?, &doctor),
@@ -205,6 +213,10 @@ mod tests {
             "serve --web.listen-address nowhere",
             "serve --web.telemetry-path metrics",
             "explain",
+            "export --format xml",
+            "export --grain week",
+            "backfill --step 0s",
+            "reconcile",
             "prices compare x",
             "prices check",
             "completions tcsh",

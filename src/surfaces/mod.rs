@@ -5,10 +5,14 @@
 //! - **Never**: write to the ledger, or decide what a figure claims.
 //! - **Look first** at `report::build` (rows of a report) and `metrics` (families of a scrape).
 
+pub mod backfill;
+pub mod bill;
 pub mod doctor;
+pub mod export;
 pub mod http;
 pub mod metrics;
 pub mod money;
 pub mod prices;
+pub mod pricing;
 pub mod report;
 pub mod reprice;

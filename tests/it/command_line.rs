@@ -12,7 +12,18 @@ fn the_version_is_the_packages() {
 fn without_a_command_help_is_usage() {
     let said = Sandbox::new().run::<&str>(&[]);
     assert_eq!((said.code, said.out.as_str()), (2, ""));
-    for command in ["serve", "report", "explain", "prices", "doctor", "completions", "man"] {
+    for command in [
+        "serve",
+        "report",
+        "explain",
+        "reconcile",
+        "export",
+        "backfill",
+        "prices",
+        "doctor",
+        "completions",
+        "man",
+    ] {
         assert!(said.err.contains(&format!("  {command} ")), "{command}");
     }
 }

@@ -6,12 +6,15 @@
 )]
 
 mod architecture;
+#[cfg(unix)]
+mod backfill;
 mod command_line;
 #[cfg(unix)]
 mod crash;
 mod cuts;
 mod demo_home;
 mod discovery;
+mod export;
 mod exposition;
 #[cfg(unix)]
 mod ledger_faults;

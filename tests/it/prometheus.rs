@@ -20,10 +20,10 @@ const BEN: &str = "bbbbbbbb-0000-4000-8000-000000000002";
 const CY: &str = "cccccccc-0000-4000-8000-000000000003";
 
 /// Exact spend over a range (interface, *Metrics*; docs/metrics.md).
-const SPEND: &str =
+pub(crate) const SPEND: &str =
     "sum by (project) (last_over_time(C[R]) - (last_over_time(C[R] offset R) or min_over_time(C[R])))";
 
-struct Prometheus {
+pub(crate) struct Prometheus {
     child: Child,
     address: SocketAddr,
 }
@@ -35,12 +35,23 @@ impl Prometheus {
             "global: {{scrape_interval: 1s, scrape_timeout: 1s}}\n\
              scrape_configs: [{{job_name: gemgauge, static_configs: [{{targets: ['{target}']}}]}}]\n"
         );
+        Self::spawn(dir, &config)
+    }
+
+    /// Scrapes nothing and answers from what is in `tsdb`, however old it is;
+    /// `None` where it is not installed.
+    pub(crate) fn of_blocks(dir: &Path) -> Option<Self> {
+        Self::spawn(dir, "global: {}\n")
+    }
+
+    fn spawn(dir: &Path, config: &str) -> Option<Self> {
         std::fs::write(dir.join("prometheus.yml"), config).unwrap();
         let log = std::fs::File::create(dir.join("prometheus.log")).unwrap();
         let address = free_address();
         let child = Command::new("prometheus")
             .arg("--config.file=prometheus.yml")
             .arg("--storage.tsdb.path=tsdb")
+            .arg("--storage.tsdb.retention.time=50y")
             .arg(format!("--web.listen-address={address}"))
             .current_dir(dir)
             .stdin(Stdio::null())
@@ -55,7 +66,7 @@ impl Prometheus {
     }
 
     /// The result of an instant query; `None` while it is not up.
-    fn query(&self, query: &str) -> Option<Value> {
+    pub(crate) fn query(&self, query: &str) -> Option<Value> {
         let encoded: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
         let mut stream = TcpStream::connect(self.address).ok()?;
         write!(stream, "GET /api/v1/query?query={encoded} HTTP/1.0\r\n\r\n").ok()?;

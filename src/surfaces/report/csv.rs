@@ -65,7 +65,10 @@ fn cells<'r>(keys: &[KeyColumn], by_class: bool, line: &Line<'r>) -> Vec<Cow<'r,
     cells
 }
 
-fn record<S: AsRef<str>>(out: &mut dyn io::Write, cells: impl IntoIterator<Item = S>) -> io::Result<()> {
+pub(in crate::surfaces) fn record<S: AsRef<str>>(
+    out: &mut dyn io::Write,
+    cells: impl IntoIterator<Item = S>,
+) -> io::Result<()> {
     for (place, cell) in cells.into_iter().enumerate() {
         if place > 0 {
             out.write_all(b",")?;

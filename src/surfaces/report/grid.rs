@@ -10,15 +10,15 @@ const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().f
 const SCARCE: usize = 20;
 
 /// Columns of texts, the first ones left-aligned, numbers right-aligned.
-pub(super) struct Grid {
+pub(in crate::surfaces) struct Grid {
     /// How many columns are text.
-    pub(super) texts: usize,
+    pub(in crate::surfaces) texts: usize,
     /// Blanks between columns.
-    pub(super) gap: u16,
-    pub(super) header: Vec<String>,
-    pub(super) rows: Vec<Vec<String>>,
+    pub(in crate::surfaces) gap: u16,
+    pub(in crate::surfaces) header: Vec<String>,
+    pub(in crate::surfaces) rows: Vec<Vec<String>>,
     /// Rows below a second rule: the total.
-    pub(super) total: Vec<String>,
+    pub(in crate::surfaces) total: Vec<String>,
 }
 
 impl Grid {
@@ -33,7 +33,7 @@ impl Grid {
     }
 
     /// Its lines: header, rule, rows, rule, total.
-    pub(super) fn lines(&self, color: bool) -> Vec<String> {
+    pub(in crate::surfaces) fn lines(&self, color: bool) -> Vec<String> {
         let mut table = Table::new();
         table.load_style(STYLE).set_header(self.header.clone()).add_rows(self.rows.clone());
         table.add_row(self.total.clone());
@@ -84,7 +84,7 @@ pub(super) fn paint(text: &str, paint: Paint, color: bool) -> String {
 
 /// A name made safe for a terminal: what would move the cursor, change
 /// colours or turn the direction of writing becomes `�`.
-pub(super) fn printable(name: &str) -> String {
+pub(in crate::surfaces) fn printable(name: &str) -> String {
     let unsafe_char = |c: char| {
         c.is_control()
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
@@ -126,7 +126,7 @@ fn take(chars: impl Iterator<Item = char>, mut room: usize) -> Vec<char> {
 }
 
 /// Sentences in lines of at most `width` columns, later ones indented.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(in crate::surfaces) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
     for word in text.split(' ') {

@@ -12,14 +12,17 @@
 pub mod build;
 mod chart;
 pub mod csv;
+pub mod day;
+mod day_json;
+mod day_text;
 pub mod filter;
 mod flatten;
-mod grid;
+pub(super) mod grid;
 pub mod json;
 pub mod markdown;
 pub mod money;
 mod notes;
-mod number;
+pub(super) mod number;
 pub mod range;
 pub mod session;
 mod session_json;
@@ -27,16 +30,16 @@ mod session_text;
 mod sort;
 pub mod spec;
 pub mod table;
-mod time;
+pub(super) mod time;
 mod tree;
 mod words;
 
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
-mod sample;
+pub(super) mod sample;
 #[cfg(test)]
-mod stored;
+pub(super) mod stored;
 
 use std::io;
 

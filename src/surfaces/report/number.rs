@@ -1,7 +1,7 @@
 //! Counts as people read them.
 
 /// `1,234,567`.
-pub(super) fn thousands(count: u64) -> String {
+pub(in crate::surfaces) fn thousands(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.char_indices() {
@@ -15,7 +15,7 @@ pub(super) fn thousands(count: u64) -> String {
 
 /// `999`, `1.2k`, `12k`, `1.2M`: at most four characters and the unit, never
 /// rounded up, as what is at least a figure must stay at least it.
-pub(super) fn compact(count: u64) -> String {
+pub(in crate::surfaces) fn compact(count: u64) -> String {
     const UNITS: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
     let mut unit = 1;
     let mut name = UNITS[0];

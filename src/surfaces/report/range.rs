@@ -38,7 +38,7 @@ pub enum Edge {
 }
 
 impl Edge {
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_ascii_lowercase();
         Some(match text.as_str() {
             "today" => Self::Today,

@@ -16,15 +16,15 @@ use crate::ledger::tokens::Reading;
 use crate::store::read::{Dimensions, HomeRow, ProjectRow, RequestRow, SessionRow};
 
 /// A Monday, the last day of the samples.
-pub(super) const NOW: &str = "2026-11-30T12:00:00Z";
+pub(in crate::surfaces) const NOW: &str = "2026-11-30T12:00:00Z";
 
-pub(super) fn ms(time: &str) -> i64 {
+pub(in crate::surfaces) fn ms(time: &str) -> i64 {
     time.parse::<Timestamp>().expect("a time").as_millisecond()
 }
 
 /// Two homes; sessions 1 and 3 of `api`, 2 of `web`, 4 of bob's `scratch`.
 /// Session 2 is deleted, 3 prompted and never answered, 4 has a torn line.
-pub(super) fn dimensions() -> Dimensions {
+pub(in crate::surfaces) fn dimensions() -> Dimensions {
     let home =
         |id, name: &str| HomeRow { id, path: format!("/home/{name}"), name: name.to_owned(), imported: true };
     let project = |id, home_id, name: &str| ProjectRow { id, home_id, name: name.to_owned() };
@@ -60,7 +60,13 @@ pub(super) fn dimensions() -> Dimensions {
     }
 }
 
-pub(super) fn request(id: i64, session_id: i64, model_id: i64, at: &str, reading: Reading) -> RequestRow {
+pub(in crate::surfaces) fn request(
+    id: i64,
+    session_id: i64,
+    model_id: i64,
+    at: &str,
+    reading: Reading,
+) -> RequestRow {
     RequestRow {
         id,
         session_id,
@@ -112,7 +118,7 @@ pub(super) fn money() -> Money {
 }
 
 /// Six requests of three sessions; one of a subagent.
-pub(super) fn requests() -> Vec<RequestRow> {
+pub(in crate::surfaces) fn requests() -> Vec<RequestRow> {
     let reading = |prompt, cached, output, thoughts| Reading { prompt, cached, tool: 0, output, thoughts };
     let mut subagent = request(4, 2, 2, "2026-11-30T00:10:00Z", reading(5_000, 0, 90, 0));
     subagent.role = Role::Subagent;
@@ -127,7 +133,7 @@ pub(super) fn requests() -> Vec<RequestRow> {
 }
 
 /// What the caller of a build does, without a store.
-pub(super) fn build_of(
+pub(in crate::surfaces) fn build_of(
     spec: &ReportSpec,
     range: Range,
     dimensions: &Dimensions,
@@ -142,7 +148,7 @@ pub(super) fn build_of(
 }
 
 /// Options by name, as a query gives them.
-pub(super) fn options(pairs: &[(&str, &str)]) -> Options {
+pub(in crate::surfaces) fn options(pairs: &[(&str, &str)]) -> Options {
     let mut options = Options::default();
     for (name, value) in pairs {
         let value = (*value).to_owned();
@@ -170,20 +176,20 @@ pub(super) fn options(pairs: &[(&str, &str)]) -> Options {
 }
 
 /// A report of the sample, by options.
-pub(super) fn report(kind: Kind, pairs: &[(&str, &str)]) -> Report {
+pub(in crate::surfaces) fn report(kind: Kind, pairs: &[(&str, &str)]) -> Report {
     let spec = ReportSpec::new(kind, &options(pairs), &TimeZone::UTC).expect("a spec");
     let now = NOW.parse().expect("a time");
     let range = spec.range.resolve(kind.default_days(), &spec.timezone, now).expect("a range");
     build_of(&spec, range, &dimensions(), &requests())
 }
 
-pub(super) fn render(format: &dyn Format, report: &Report) -> String {
+pub(in crate::surfaces) fn render(format: &dyn Format, report: &Report) -> String {
     let mut out = Vec::new();
     format.render(report, &mut out).expect("a Vec takes everything");
     String::from_utf8(out).expect("reports are UTF-8")
 }
 
-pub(super) fn zones() -> Vec<TimeZone> {
+pub(in crate::surfaces) fn zones() -> Vec<TimeZone> {
     ["UTC", "America/Los_Angeles", "Pacific/Kiritimati", "Australia/Lord_Howe", "America/St_Johns"]
         .iter()
         .map(|name| spec::zone(name).expect("known"))

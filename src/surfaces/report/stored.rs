@@ -69,7 +69,7 @@ fn step(home: HomeId, session: &str, prompt: &str, answered: Option<&str>) -> Jo
     }
 }
 
-fn with_ledger(check: impl FnOnce(&Snapshot<'_>)) {
+pub(in crate::surfaces) fn with_ledger(check: impl FnOnce(&Snapshot<'_>)) {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     let mut ledger = Ledger::open(&path).expect("a ledger");

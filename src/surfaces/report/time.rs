@@ -11,27 +11,27 @@ fn timestamp(at: i64) -> Timestamp {
 }
 
 /// The day that the clocks of the zone show.
-pub(super) fn date(zone: &TimeZone, at: i64) -> Date {
+pub(in crate::surfaces) fn date(zone: &TimeZone, at: i64) -> Date {
     zone.to_datetime(timestamp(at)).date()
 }
 
 /// The Monday of a day's ISO week.
-pub(super) fn monday(day: Date) -> Date {
+pub(in crate::surfaces) fn monday(day: Date) -> Date {
     day.saturating_sub(i64::from(day.weekday().to_monday_zero_offset()).days())
 }
 
 /// `2026-11-30T10:00:00.000Z`.
-pub(super) fn iso(at: i64) -> String {
+pub(in crate::surfaces) fn iso(at: i64) -> String {
     format!("{:.3}", timestamp(at))
 }
 
 /// What the clocks of the zone show, by a `strftime` format.
-pub(super) fn local(zone: &TimeZone, at: i64, format: &str) -> String {
+pub(in crate::surfaces) fn local(zone: &TimeZone, at: i64, format: &str) -> String {
     zone.to_datetime(timestamp(at)).strftime(format).to_string()
 }
 
 /// The name of a zone; one without a name is that of this machine.
-pub(super) fn zone_name(zone: &TimeZone) -> &str {
+pub(in crate::surfaces) fn zone_name(zone: &TimeZone) -> &str {
     zone.iana_name().unwrap_or("local")
 }
 

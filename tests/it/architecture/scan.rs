@@ -322,7 +322,7 @@ fn braces(code: &str) -> usize {
     code.len()
 }
 
-/// The files of `#[cfg(test)] mod name;`.
+/// The files of `#[cfg(test)] mod name;`, shared with the room above or not.
 fn test_modules(name: &str, code: &str) -> Vec<String> {
     let dir = match name.rsplit_once('/') {
         Some((dir, "mod.rs" | "lib.rs" | "main.rs")) => dir.to_owned(),
@@ -331,6 +331,7 @@ fn test_modules(name: &str, code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, attribute) in code.match_indices("#[cfg(test)]") {
         let item = code[at + attribute.len()..].trim_start();
+        let item = item.strip_prefix("pub(super) ").unwrap_or(item);
         let Some(declared) = item.strip_prefix("mod ").and_then(|rest| rest.split(';').next()) else {
             continue;
         };
@@ -373,6 +374,8 @@ mod tests {
         let source = Source::new("src/surfaces/report/mod.rs", text);
         assert_eq!(source.test_modules(), ["src/surfaces/report/laws.rs", "src/surfaces/report/laws/mod.rs"]);
         assert_eq!(Source::new("src/a/b.rs", text).test_modules()[0], "src/a/b/laws.rs");
+        let shared = Source::new("src/a/mod.rs", "#[cfg(test)]\npub(super) mod sample;");
+        assert_eq!(shared.test_modules()[0], "src/a/sample.rs");
     }
 
     #[test]
