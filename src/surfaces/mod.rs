@@ -5,9 +5,11 @@
 //! - **Never**: write to the ledger, or decide what a figure claims.
 //! - **Look first** at `report::build` (rows of a report) and `metrics` (families of a scrape).
 
+pub mod budget;
 pub mod doctor;
 pub mod http;
 pub mod metrics;
 pub mod money;
 pub mod prices;
 pub mod report;
+pub mod status;

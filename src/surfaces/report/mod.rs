@@ -24,7 +24,7 @@ mod session_text;
 mod sort;
 pub mod spec;
 pub mod table;
-mod time;
+pub(super) mod time;
 mod tree;
 mod words;
 

@@ -11,12 +11,12 @@ fn timestamp(at: i64) -> Timestamp {
 }
 
 /// The day that the clocks of the zone show.
-pub(super) fn date(zone: &TimeZone, at: i64) -> Date {
+pub(in crate::surfaces) fn date(zone: &TimeZone, at: i64) -> Date {
     zone.to_datetime(timestamp(at)).date()
 }
 
 /// The Monday of a day's ISO week.
-pub(super) fn monday(day: Date) -> Date {
+pub(in crate::surfaces) fn monday(day: Date) -> Date {
     day.saturating_sub(i64::from(day.weekday().to_monday_zero_offset()).days())
 }
 
@@ -31,7 +31,7 @@ pub(super) fn local(zone: &TimeZone, at: i64, format: &str) -> String {
 }
 
 /// The name of a zone; one without a name is that of this machine.
-pub(super) fn zone_name(zone: &TimeZone) -> &str {
+pub(in crate::surfaces) fn zone_name(zone: &TimeZone) -> &str {
     zone.iana_name().unwrap_or("local")
 }
 
