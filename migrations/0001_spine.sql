@@ -69,7 +69,9 @@ CREATE TABLE requests (
   tool        INTEGER NOT NULL,
   output      INTEGER NOT NULL,
   thoughts    INTEGER NOT NULL,
-  flags       INTEGER NOT NULL                 -- 1 model inferred, 2 undated
+  flags       INTEGER NOT NULL,                -- 1 model inferred, 2 undated
+  cost        INTEGER,                         -- 10^-12 USD at list price; NULL: no price
+  cost_bound  INTEGER NOT NULL                 -- of the price: 0 exact, 1 at least, 2 estimate
 ) STRICT;
 -- requests_by_key and requests_by_session are made when the first import is
 -- done: src/store/fresh.rs.
@@ -154,6 +156,22 @@ CREATE TABLE tuples (
   tool_input      INTEGER NOT NULL DEFAULT 0,
   output          INTEGER NOT NULL DEFAULT 0,
   thoughts        INTEGER NOT NULL DEFAULT 0,
+  -- At the first price of each request, in 10^-12 USD; what has none, in tokens.
+  cost_uncached_input      INTEGER NOT NULL DEFAULT 0,
+  cost_cached_input        INTEGER NOT NULL DEFAULT 0,
+  cost_tool_input          INTEGER NOT NULL DEFAULT 0,
+  cost_output              INTEGER NOT NULL DEFAULT 0,
+  cost_thoughts            INTEGER NOT NULL DEFAULT 0,
+  cost_estimated           INTEGER NOT NULL DEFAULT 0,
+  cache_savings            INTEGER NOT NULL DEFAULT 0,
+  long_context_surcharge   INTEGER NOT NULL DEFAULT 0,
+  unpriced_uncached_input  INTEGER NOT NULL DEFAULT 0,
+  unpriced_cached_input    INTEGER NOT NULL DEFAULT 0,
+  unpriced_tool_input      INTEGER NOT NULL DEFAULT 0,
+  unpriced_output          INTEGER NOT NULL DEFAULT 0,
+  unpriced_thoughts        INTEGER NOT NULL DEFAULT 0,
+  -- What repricing changed since, signed.
+  cost_adjustment          INTEGER NOT NULL DEFAULT 0,
   UNIQUE (home_id, project, model, role)
 ) STRICT;
 

@@ -1,6 +1,6 @@
 //! From the journals into the ledger: once, or for as long as `serve` runs.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +16,7 @@ use crate::ledger::evidence::{HomeId, JournalStep, ProjectFact};
 use crate::sources::journal::Limits;
 use crate::sources::journal::scan::{Closed, JournalSource, Seen, Sink};
 use crate::sources::journal::watch::{Wake, Watch};
+use crate::store::pricing::Pricing;
 use crate::store::writer::{Ledger, WriterEvents, WriterThread};
 use crate::store::{Stale, StoreError, Writer, WriterSettings};
 
@@ -55,16 +56,20 @@ impl Ingest {
     ) -> Result<Self, StoreError> {
         let mut homes = Vec::new();
         let mut known = Vec::new();
+        let mut lists = HashMap::new();
         for home in &config.homes {
             let (id, name) = ledger.home(&home.path, &home.name)?;
             known.extend(ledger.journals(id)?);
             health.home_ok(&name);
+            lists.insert(id, home.pricing().list);
             homes.push((id, home.path.clone(), name));
         }
+        let pricing = Pricing { table: config.prices.clone(), lists };
         let (stale_sender, stale) = channel();
         let events = Arc::new(Events { health: health.clone(), stale: stale_sender });
         let settings = WriterSettings {
             max_tuples: config.metrics.max_tuples,
+            pricing,
             patient: Arc::new(patient),
             clock: Arc::new(move || clock.now_ms()),
             stopwatch: Arc::new(move || clock.elapsed()),

@@ -10,6 +10,7 @@ pub mod clock;
 pub mod ingest;
 pub mod lock;
 mod prices;
+mod reprice;
 mod serve;
 mod show;
 pub mod views;
@@ -45,6 +46,12 @@ pub fn explain(config: Config, args: &cli::explain::Explain) -> anyhow::Result<E
 /// Whatever keeps the diagnosis from being made.
 pub fn doctor(config: Config, args: &cli::doctor::Doctor) -> anyhow::Result<ExitCode> {
     show::doctor(&config, args)
+}
+
+/// # Errors
+/// Whatever keeps history from being priced anew; then nothing was changed.
+pub fn reprice(config: Config, args: &cli::reprice::Reprice) -> anyhow::Result<ExitCode> {
+    reprice::reprice(&config, args)
 }
 
 /// # Errors

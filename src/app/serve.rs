@@ -14,13 +14,12 @@ use super::ingest::{Ingest, Stop};
 use super::lock::ServeLock;
 use super::views::LedgerViews;
 use super::zone;
-use crate::config::Config;
+use crate::config::{Config, prices};
 use crate::health::Health;
 use crate::store::open_reader;
 use crate::store::writer::Ledger;
-
 use crate::surfaces::http::{Hosts, Options, Views, router};
-use crate::surfaces::metrics::{BuildInfo, Exporter};
+use crate::surfaces::metrics::{BuildInfo, Exporter, HomeInfo, MoneyInfo};
 
 /// Requests under way at the end get this long.
 const GRACE: Duration = Duration::from_secs(5);
@@ -29,12 +28,13 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
     let clock = Clock::start();
     let addresses = config.web.listen_addresses()?;
-    let ledger = Ledger::open(&config.db)?;
+    let mut ledger = Ledger::open(&config.db)?;
     let lock = ServeLock::take(&config.db)?;
+    let money = money(config, &mut ledger)?;
 
     let health = Arc::new(Health::default());
     let existing = open_reader(&config.db)?.snapshot(|snapshot| snapshot.tuples())?;
-    let exporter = Exporter::new(health.clone(), BuildInfo::compiled(), config.db.clone(), &existing);
+    let exporter = Exporter::new(health.clone(), BuildInfo::compiled(), config.db.clone(), money, &existing);
     let views: Arc<dyn Views> =
         Arc::new(LedgerViews::new(config.db.clone(), zone(config)?, health.clone(), exporter, clock));
 
@@ -63,6 +63,23 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
     drop(lock);
     ended?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the configuration says of money, under the names the ledger gives the homes.
+fn money(config: &Config, ledger: &mut Ledger) -> anyhow::Result<MoneyInfo> {
+    let mut homes = Vec::new();
+    for home in &config.homes {
+        let pricing = home.pricing();
+        homes.push(HomeInfo {
+            home: ledger.home(&home.path, &home.name)?.1,
+            billing: pricing.billing,
+            price_list: pricing.list,
+            team: home.said.team.clone().unwrap_or_default(),
+            cost_center: home.said.cost_center.clone().unwrap_or_default(),
+        });
+    }
+    let as_of = config.prices.as_of().map(|day| prices::date(day).to_string());
+    Ok(MoneyInfo { homes, prices_as_of: as_of.unwrap_or_default() })
 }
 
 async fn listen(addresses: &[crate::config::ListenAddress]) -> anyhow::Result<Vec<TcpListener>> {

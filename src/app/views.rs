@@ -15,7 +15,7 @@ use crate::store::{StoreError, open_reader};
 use crate::surfaces::http::state::State;
 
 use crate::surfaces::http::{ApiError, Query, Readiness, Scrape, Views};
-use crate::surfaces::metrics::{Exporter, Format, LedgerRows, Receipt, sessions};
+use crate::surfaces::metrics::{Calendar, Exporter, Format, LedgerRows, Receipt, sessions};
 use crate::surfaces::report::spec::{Kind, Options, ReportSpec};
 use crate::surfaces::report::{self, Format as _, ReportError, json, session};
 
@@ -23,6 +23,7 @@ use crate::surfaces::report::{self, Format as _, ReportError, json, session};
 pub struct LedgerViews {
     db: PathBuf,
     timezone: TimeZone,
+    calendar: Calendar,
     health: Arc<Health>,
     exporter: Exporter,
     clock: Clock,
@@ -38,7 +39,8 @@ impl LedgerViews {
         exporter: Exporter,
         clock: Clock,
     ) -> Self {
-        Self { db, timezone, health, exporter, clock, readers: Mutex::default() }
+        let calendar = Calendar::new(timezone.clone());
+        Self { db, timezone, calendar, health, exporter, clock, readers: Mutex::default() }
     }
 
     /// Runs `f` on a snapshot, on a connection of its own.
@@ -148,7 +150,7 @@ impl Views for LedgerViews {
         let gathered = self.exporter.scrape(
             now,
             || self.clock.elapsed(),
-            || self.read(|snapshot| LedgerRows::read(snapshot, now)),
+            || self.read(|snapshot| LedgerRows::read(snapshot, now, &self.calendar)),
         );
         for (collector, error) in &gathered.failures {
             tracing::warn!(?collector, %error, "a part of the scrape failed");

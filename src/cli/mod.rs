@@ -15,6 +15,7 @@ pub mod explain;
 pub mod man;
 pub mod prices;
 pub mod report;
+pub mod reprice;
 pub mod serve;
 
 use std::io;
@@ -51,6 +52,7 @@ pub enum Command {
     Report(report::Report),
     Explain(explain::Explain),
     Prices(prices::Prices),
+    Reprice(reprice::Reprice),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
     Man(man::Man),
@@ -93,6 +95,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Report(report) => app::report(configuration(&flags)?, &report),
         Command::Explain(explain) => app::explain(configuration(&flags)?, &explain),
         Command::Prices(prices) => app::prices(configuration(&flags)?, &prices),
+        Command::Reprice(reprice) => app::reprice(configuration(&flags)?, &reprice),
         Command::Doctor(doctor) => app::doctor(configuration(&flags)?, &doctor),
         Command::Completions(completions) => completions.print(&mut io::stdout().lock()),
         Command::Man(man) => man.print(&mut io::stdout().lock()),

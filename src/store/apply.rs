@@ -13,6 +13,7 @@ use super::counter_names::{
 use super::fresh::Fresh;
 use super::journals::{self, Before};
 use super::ownership;
+use super::pricing::Pricing;
 use super::requests::Found;
 use super::tuples::{Growth, TupleKey};
 use crate::ledger::evidence::{Anomalies, Condition, Cursor, HomeId, JournalStep, Section, Undecodable};
@@ -40,6 +41,7 @@ pub(super) struct Applier {
     counts: HashMap<(&'static str, &'static str), u64>,
     pub(super) unknown_model: Arc<str>,
     pub(super) max_tuples: u64,
+    pub(super) pricing: Arc<Pricing>,
     /// While the first import fills an empty ledger.
     pub(super) fresh: Option<Fresh>,
 }
@@ -48,7 +50,7 @@ pub(super) struct Applier {
 const MAX_SESSIONS: usize = 10_000;
 
 impl Applier {
-    pub(super) fn new(max_tuples: u64, fresh: Option<Fresh>) -> Self {
+    pub(super) fn new(max_tuples: u64, pricing: Arc<Pricing>, fresh: Option<Fresh>) -> Self {
         Self {
             projects: HashMap::new(),
             project_names: HashMap::new(),
@@ -60,13 +62,14 @@ impl Applier {
             counts: HashMap::new(),
             unknown_model: UNKNOWN.into(),
             max_tuples,
+            pricing,
             fresh,
         }
     }
 
     /// Forgets everything: the transaction that made it was rolled back.
     pub(super) fn forget(&mut self) {
-        *self = Self::new(self.max_tuples, self.fresh.take());
+        *self = Self::new(self.max_tuples, self.pricing.clone(), self.fresh.take());
     }
 
     /// Adds to a counter of the service's own work.

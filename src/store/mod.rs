@@ -14,6 +14,7 @@ mod journals;
 mod names;
 mod open;
 mod ownership;
+pub mod pricing;
 pub mod read;
 mod requests;
 mod tuples;

@@ -6,11 +6,11 @@ use std::ops::Range;
 
 use rusqlite::{Connection, Row, Transaction};
 
-use super::{StoreError, requests};
+use super::{StoreError, pricing, requests};
 use crate::ledger::bound::{Reason, Reasons};
 use crate::ledger::model::Role;
-use crate::ledger::money::CostSum;
-use crate::ledger::tokens::{Classes, Reading};
+use crate::ledger::money::{CostSum, Picodollars};
+use crate::ledger::tokens::{Class, Classes, Reading};
 
 /// A home with its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub struct RequestRow {
 }
 
 /// A counter label set with its values.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TupleRow {
     pub id: i64,
     pub home: String,
@@ -87,6 +87,15 @@ pub struct TupleRow {
     pub born_at: Option<i64>,
     pub requests: u64,
     pub tokens: Classes,
+    /// At the first price of each request: priced and not estimated, by class.
+    pub cost: [Picodollars; 5],
+    pub cost_estimated: Picodollars,
+    pub cache_savings: Picodollars,
+    pub long_context_surcharge: Picodollars,
+    /// Tokens without a price.
+    pub unpriced: Classes,
+    /// What repricing changed since, signed.
+    pub cost_adjustment: Picodollars,
 }
 
 /// One journal as `doctor` shows it.
@@ -258,7 +267,8 @@ impl Snapshot<'_> {
         };
         self.each(
             &format!(
-                "SELECT r.id, r.session_id, model_id, role, at, flags, prompt, cached, tool, output, thoughts
+                "SELECT r.id, r.session_id, model_id, role, at, flags, prompt, cached, tool, output, thoughts,
+                        cost, cost_bound
                  FROM {from} WHERE r.at >= ?1 AND r.at < ?2"
             ),
             [range.start, range.end],
@@ -277,13 +287,14 @@ impl Snapshot<'_> {
         let resolved = self.resolved()?;
         let mut requests = Vec::new();
         self.each(
-            "SELECT id, session_id, model_id, role, at, flags, prompt, cached, tool, output, thoughts, message_id
+            "SELECT id, session_id, model_id, role, at, flags, prompt, cached, tool, output, thoughts,
+                    cost, cost_bound, message_id
              FROM requests WHERE session_id = ?1
                 OR session_id IN (SELECT id FROM sessions WHERE resolved_to = ?1)
              ORDER BY at, id",
             [session_id],
             |row| {
-                requests.push((row.get(11)?, request(row, &resolved)?));
+                requests.push((row.get(13)?, request(row, &resolved)?));
                 Ok(())
             },
         )?;
@@ -371,7 +382,11 @@ impl Snapshot<'_> {
         let mut tuples = Vec::new();
         self.each(
             "SELECT t.id, h.name, t.project, t.model, t.role, t.born_at, t.requests,
-                    t.uncached_input, t.cached_input, t.tool_input, t.output, t.thoughts
+                    t.uncached_input, t.cached_input, t.tool_input, t.output, t.thoughts,
+                    t.cost_uncached_input, t.cost_cached_input, t.cost_tool_input, t.cost_output, t.cost_thoughts,
+                    t.cost_estimated, t.cache_savings, t.long_context_surcharge,
+                    t.unpriced_uncached_input, t.unpriced_cached_input, t.unpriced_tool_input,
+                    t.unpriced_output, t.unpriced_thoughts, t.cost_adjustment
              FROM tuples t JOIN homes h ON h.id = t.home_id ORDER BY t.id",
             [],
             |row| {
@@ -383,13 +398,13 @@ impl Snapshot<'_> {
                     role: row.get(4)?,
                     born_at: row.get(5)?,
                     requests: count(row, 6)?,
-                    tokens: Classes {
-                        uncached_input: count(row, 7)?,
-                        cached_input: count(row, 8)?,
-                        tool_input: count(row, 9)?,
-                        output: count(row, 10)?,
-                        thoughts: count(row, 11)?,
-                    },
+                    tokens: classes(row, 7)?,
+                    cost: [money(row, 12)?, money(row, 13)?, money(row, 14)?, money(row, 15)?, money(row, 16)?],
+                    cost_estimated: money(row, 17)?,
+                    cache_savings: money(row, 18)?,
+                    long_context_surcharge: money(row, 19)?,
+                    unpriced: classes(row, 20)?,
+                    cost_adjustment: money(row, 25)?,
                 });
                 Ok(())
             },
@@ -475,6 +490,19 @@ const SETTLED: &str = "(EXISTS (SELECT 1 FROM undecodable_ids i
           AND NOT EXISTS (SELECT 1 FROM requests r
               WHERE r.key = i.key AND r.home_id = i.home_id AND r.message_id = i.message_id)))";
 
+fn money(row: &Row<'_>, column: usize) -> rusqlite::Result<Picodollars> {
+    row.get::<_, i64>(column).map(Picodollars::from)
+}
+
+/// Five counts from a row, beginning at a column.
+fn classes(row: &Row<'_>, from: usize) -> rusqlite::Result<Classes> {
+    let mut classes = Classes::default();
+    for (n, class) in Class::ALL.into_iter().enumerate() {
+        *classes.get_mut(class) = count(row, from + n)?;
+    }
+    Ok(classes)
+}
+
 fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(i64::unsigned_abs)
 }
@@ -490,6 +518,6 @@ fn request(row: &Row<'_>, resolved: &BTreeMap<i64, i64>) -> rusqlite::Result<Req
         at: row.get(4)?,
         model_inferred: requests::is_model_inferred(row.get(5)?),
         reading,
-        cost: CostSum::unpriced(reading.classes().total()),
+        cost: pricing::sum(row.get(11)?, row.get(12)?, &reading),
     })
 }

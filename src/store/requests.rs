@@ -10,11 +10,13 @@ use super::apply::{Applier, span};
 use super::counter_names::{JOURNAL_LINES, JOURNAL_REVISIONS, LINE_REPEAT, LINE_REQUEST, NO_LABEL};
 use super::fresh::Fresh;
 use super::ownership;
-use super::tuples::clamp;
+use super::pricing::{self, Pricing};
+use super::tuples::{Growth, clamp};
 use crate::ledger::evidence::{HomeId, Place, Request};
 use crate::ledger::hash::request_key;
 use crate::ledger::identity::{Repeat, repeat};
-use crate::ledger::model::Role;
+use crate::ledger::model::{Role, UNKNOWN};
+use crate::ledger::money::{Cost, Day, PriceRow};
 use crate::ledger::tokens::{Class, Classes, Reading};
 
 const MODEL_INFERRED: i64 = 1;
@@ -28,10 +30,39 @@ pub(super) struct Found<'c> {
     pub role: Role,
     find: CachedStatement<'c>,
     insert: CachedStatement<'c>,
-    /// Model and label set by the name in the record.
-    labels: Vec<(Option<Arc<str>>, i64, i64)>,
+    /// By the model's name in the record.
+    labels: Vec<Label>,
     new_lines: u64,
     repeated_lines: u64,
+}
+
+/// What requests of one model have in common.
+struct Label {
+    raw: Option<Arc<str>>,
+    model: i64,
+    tuple: i64,
+    /// The price of the day last asked for.
+    price: Option<(Day, Option<PriceRow>)>,
+}
+
+impl Label {
+    /// The cost of a request at the price of its own day.
+    fn cost(
+        &mut self,
+        pricing: &Pricing,
+        home: HomeId,
+        name: &str,
+        at: i64,
+        reading: &Reading,
+    ) -> Option<Cost> {
+        let day = Day::of_ms(at);
+        if self.price.as_ref().is_none_or(|(known, _)| *known != day) {
+            let row = pricing.table.price_on(name, pricing.list(home), day).ok().cloned();
+            self.price = Some((day, row));
+        }
+        let (_, row) = self.price.as_ref()?;
+        row.as_ref().map(|row| row.cost(reading))
+    }
 }
 
 impl<'c> Found<'c> {
@@ -47,8 +78,8 @@ impl<'c> Found<'c> {
         ))?;
         let insert = c.prepare_cached(
             "INSERT INTO requests (key, home_id, message_id, session_id, at, model_id, role,
-                                   prompt, cached, tool, output, thoughts, flags)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                                   prompt, cached, tool, output, thoughts, flags, cost, cost_bound)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         )?;
         let labels = Vec::new();
         Ok(Self { home, session, project, role, find, insert, labels, new_lines: 0, repeated_lines: 0 })
@@ -151,7 +182,13 @@ impl Applier {
         key: i64,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        let (model, tuple) = self.labels(c, found, request.model.as_ref(), now_ms)?;
+        let pricing = self.pricing.clone();
+        let label = self.label(c, found, request.model.as_ref(), now_ms)?;
+        let name = request.model.as_deref().unwrap_or(UNKNOWN);
+        let r = &request.reading;
+        let cost = found.labels[label].cost(&pricing, found.home, name, request.at, r);
+        let Label { model, tuple, .. } = found.labels[label];
+        let (price, price_bound) = pricing::columns(cost.as_ref());
         let mut flags = 0;
         if request.model_inferred {
             flags |= MODEL_INFERRED;
@@ -159,7 +196,6 @@ impl Applier {
         if request.undated {
             flags |= UNDATED;
         }
-        let r = &request.reading;
         found.insert.execute(params![
             key,
             found.home.0,
@@ -174,31 +210,36 @@ impl Applier {
             clamp(r.output),
             clamp(r.thoughts),
             flags,
+            price,
+            price_bound,
         ])?;
         if let Some(fresh) = &mut self.fresh {
             fresh.note(key, c.last_insert_rowid());
         }
-        self.grow(tuple, 1, &r.classes());
+        let tokens = r.classes();
+        let mut growth = Growth { requests: 1, tokens, ..Growth::default() };
+        growth.cost(&tokens, cost.as_ref());
+        self.grow(tuple, &growth);
         found.new_lines += u64::from(request.place != Place::Inside);
         Ok(())
     }
 
-    /// Model and label set of a request.
-    fn labels(
+    /// Where in `found.labels` what requests of this model share stands.
+    fn label(
         &mut self,
         c: &Connection,
         found: &mut Found<'_>,
-        name: Option<&Arc<str>>,
+        raw: Option<&Arc<str>>,
         now_ms: i64,
-    ) -> Result<(i64, i64), StoreError> {
-        if let Some((_, model, tuple)) = found.labels.iter().find(|(known, ..)| known.as_ref() == name) {
-            return Ok((*model, *tuple));
+    ) -> Result<usize, StoreError> {
+        if let Some(known) = found.labels.iter().position(|label| label.raw.as_ref() == raw) {
+            return Ok(known);
         }
-        let (model, model_name) = self.model(c, name)?;
+        let (model, name) = self.model(c, raw)?;
         let project = self.project_name(c, found.project)?;
-        let tuple = self.tuple(c, (found.home, project, model_name, found.role), now_ms)?;
-        found.labels.push((name.cloned(), model, tuple));
-        Ok((model, tuple))
+        let tuple = self.tuple(c, (found.home, project, name, found.role), now_ms)?;
+        found.labels.push(Label { raw: raw.cloned(), model, tuple, price: None });
+        Ok(found.labels.len() - 1)
     }
 
     /// A later copy adds nothing; it may know what the first did not.
@@ -211,8 +252,10 @@ impl Applier {
         now_ms: i64,
     ) -> Result<(), StoreError> {
         found.repeated_lines += u64::from(request.place == Place::Line);
-        if let Repeat::Revised(reading) = repeat(kept.reading, request.reading) {
-            self.revise(c, found, kept, reading, now_ms)?;
+        let mut reading = kept.reading;
+        if let Repeat::Revised(revised) = repeat(kept.reading, request.reading) {
+            self.revise(c, found, kept, revised, now_ms)?;
+            reading = revised;
         }
         let mut flags = kept.flags;
         let (mut model, mut at, mut role) = (kept.model, kept.at, kept.role);
@@ -233,6 +276,13 @@ impl Applier {
                 "UPDATE requests SET model_id = ?2, at = ?3, role = ?4, flags = ?5 WHERE id = ?1",
             )?
             .execute(params![kept.id, model, at, role_number(role), flags])?;
+        }
+        if (model, at, reading) != (kept.model, kept.at, kept.reading) {
+            let name = model_name(c, model)?;
+            let cost = self.pricing.cost(found.home, &name, at, &reading);
+            let (price, bound) = pricing::columns(cost.as_ref());
+            c.prepare_cached("UPDATE requests SET cost = ?2, cost_bound = ?3 WHERE id = ?1")?
+                .execute(params![kept.id, price, bound])?;
         }
         if found.session != kept.session {
             ownership::sighted(c, kept.id, at, kept.session, found.session)?;
@@ -262,14 +312,24 @@ impl Applier {
             clamp(reading.output),
             clamp(reading.thoughts),
         ])?;
+        let name = model_name(c, kept.model)?;
         let rise = rise(&kept.reading.classes(), &reading.classes());
+        let mut growth = Growth { tokens: rise, ..Growth::default() };
+        let cost = |reading| self.pricing.cost(found.home, &name, kept.at, reading);
+        match (cost(&kept.reading), cost(&reading)) {
+            // A longer prompt may have moved the whole request to the high rates.
+            (Some(was), Some(is)) => growth.cost_rise(&was, &is),
+            _ => growth.cost(&rise, None),
+        }
         let project = self.project_name(c, found.project)?;
-        let model: String =
-            c.query_row("SELECT name FROM models WHERE id = ?1", [kept.model], |row| row.get(0))?;
-        let tuple = self.tuple(c, (found.home, project, model.into(), kept.role), now_ms)?;
-        self.grow(tuple, 0, &rise);
+        let tuple = self.tuple(c, (found.home, project, name.into(), kept.role), now_ms)?;
+        self.grow(tuple, &growth);
         Ok(())
     }
+}
+
+fn model_name(c: &Connection, model: i64) -> Result<String, StoreError> {
+    Ok(c.prepare_cached("SELECT name FROM models WHERE id = ?1")?.query_row([model], |row| row.get(0))?)
 }
 
 /// What each class rose by, capped so that the classes rise by no more than

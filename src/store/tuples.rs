@@ -3,23 +3,101 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
 use super::StoreError;
 use super::apply::Applier;
-use super::counter_names::LABEL_OVERFLOW;
+use super::counter_names::{LABEL_OVERFLOW, NO_LABEL};
 use crate::ledger::evidence::HomeId;
 use crate::ledger::model::Role;
-use crate::ledger::tokens::Classes;
+use crate::ledger::money::{Cost, CostBound, Picodollars};
+use crate::ledger::tokens::{Class, Classes};
 
 /// The value of the labels of what no longer fits.
 const OTHER: &str = "other";
+
+/// The counter columns of `tuples`, in the order of [`Growth::columns`].
+const COLUMNS: [&str; 19] = [
+    "requests",
+    "uncached_input",
+    "cached_input",
+    "tool_input",
+    "output",
+    "thoughts",
+    "cost_uncached_input",
+    "cost_cached_input",
+    "cost_tool_input",
+    "cost_output",
+    "cost_thoughts",
+    "cost_estimated",
+    "cache_savings",
+    "long_context_surcharge",
+    "unpriced_uncached_input",
+    "unpriced_cached_input",
+    "unpriced_tool_input",
+    "unpriced_output",
+    "unpriced_thoughts",
+];
 
 /// What one transaction adds to a label set.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Growth {
     pub requests: u64,
     pub tokens: Classes,
+    /// Priced and not estimated, by class.
+    pub cost: [Picodollars; 5],
+    pub estimated: Picodollars,
+    pub savings: Picodollars,
+    pub surcharge: Picodollars,
+    pub unpriced: Classes,
+}
+
+impl Growth {
+    /// Adds the cost of tokens, or the gap where they have no price.
+    pub(super) fn cost(&mut self, tokens: &Classes, cost: Option<&Cost>) {
+        let Some(cost) = cost else {
+            self.unpriced.add(tokens);
+            return;
+        };
+        if cost.bound == CostBound::Estimate {
+            self.estimated += cost.total();
+        } else {
+            for class in Class::ALL {
+                self.cost[class as usize] += cost.classes.get(class);
+            }
+        }
+        self.savings += cost.cache_savings;
+        self.surcharge += cost.long_context_surcharge;
+    }
+
+    /// Adds what each class of a request's cost rose by.
+    pub(super) fn cost_rise(&mut self, was: &Cost, is: &Cost) {
+        let rise = |was: Picodollars, is: Picodollars| (is - was).max(Picodollars::ZERO);
+        for class in Class::ALL {
+            self.cost[class as usize] += rise(was.classes.get(class), is.classes.get(class));
+        }
+        self.savings += rise(was.cache_savings, is.cache_savings);
+        self.surcharge += rise(was.long_context_surcharge, is.long_context_surcharge);
+    }
+
+    fn columns(&self) -> impl Iterator<Item = i64> {
+        let tokens = |classes: Classes| Class::ALL.map(|class| clamp(classes.get(class)));
+        let money = self.cost.into_iter().chain([self.estimated, self.savings, self.surcharge]);
+        std::iter::once(clamp(self.requests))
+            .chain(tokens(self.tokens))
+            .chain(money.map(Picodollars::to_i64))
+            .chain(tokens(self.unpriced))
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.tokens.add(&other.tokens);
+        self.cost.iter_mut().zip(other.cost).for_each(|(sum, more)| *sum += more);
+        self.estimated += other.estimated;
+        self.savings += other.savings;
+        self.surcharge += other.surcharge;
+        self.unpriced.add(&other.unpriced);
+    }
 }
 
 pub(super) type TupleKey = (HomeId, Arc<str>, Arc<str>, Role);
@@ -68,35 +146,30 @@ impl Applier {
     }
 
     /// Adds a request, or what a revision raised, to a label set.
-    pub(super) fn grow(&mut self, tuple: i64, requests: u64, tokens: &Classes) {
-        let growth = self.growth.entry(tuple).or_default();
-        growth.requests += requests;
-        growth.tokens.add(tokens);
+    pub(super) fn grow(&mut self, tuple: i64, growth: &Growth) {
+        self.growth.entry(tuple).or_default().add(growth);
         if self.overflow.contains(&tuple) {
-            self.count(LABEL_OVERFLOW, "", requests);
+            self.count(LABEL_OVERFLOW, NO_LABEL, growth.requests);
         }
     }
 
     /// Writes what this transaction added.
     pub(super) fn flush_tuples(&mut self, c: &Connection) -> Result<(), StoreError> {
-        let mut read = c.prepare_cached(
-            "SELECT requests, uncached_input, cached_input, tool_input, output, thoughts FROM tuples WHERE id = ?1",
-        )?;
-        let mut write = c.prepare_cached(
-            "UPDATE tuples SET requests = ?2, uncached_input = ?3, cached_input = ?4, tool_input = ?5,
-                               output = ?6, thoughts = ?7 WHERE id = ?1",
-        )?;
+        if self.growth.is_empty() {
+            return Ok(());
+        }
+        let mut read =
+            c.prepare_cached(&format!("SELECT {} FROM tuples WHERE id = ?1", COLUMNS.join(", ")))?;
+        let set: Vec<_> =
+            COLUMNS.iter().enumerate().map(|(n, name)| format!("{name} = ?{}", n + 2)).collect();
+        let mut write = c.prepare_cached(&format!("UPDATE tuples SET {} WHERE id = ?1", set.join(", ")))?;
         for (id, growth) in self.growth.drain() {
-            let was: [i64; 6] = read.query_row([id], |row| {
-                Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?])
+            let was = read.query_row([id], |row| {
+                (0..COLUMNS.len()).map(|n| row.get::<_, i64>(n)).collect::<Result<Vec<_>, _>>()
             })?;
-            let t = &growth.tokens;
-            let more =
-                [growth.requests, t.uncached_input, t.cached_input, t.tool_input, t.output, t.thoughts];
             // Saturating: SQLite would turn an overflow into a float.
-            let mut is = was.into_iter().zip(more).map(|(was, more)| was.saturating_add(clamp(more)));
-            let mut next = || is.next().expect("six columns");
-            write.execute(params![id, next(), next(), next(), next(), next(), next()])?;
+            let is = was.into_iter().zip(growth.columns()).map(|(was, more)| was.saturating_add(more));
+            write.execute(params_from_iter(std::iter::once(id).chain(is)))?;
         }
         Ok(())
     }

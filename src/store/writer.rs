@@ -11,6 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::apply::{Applied, Applier};
 use super::fresh::Fresh;
+use super::pricing::{self, Pricing, Repriced};
 use super::{StoreError, journals, names, open};
 use crate::ledger::evidence::{Condition, Cursor, HomeId, JournalPath, JournalStep, ProjectFact};
 
@@ -47,6 +48,8 @@ pub trait WriterEvents: Send + Sync {
 pub struct WriterSettings {
     /// Most label sets a home's counters have.
     pub max_tuples: u64,
+    /// What requests cost when they are first read.
+    pub pricing: Pricing,
     /// Whether to wait and try again what failed for now; otherwise the failure
     /// ends the writer. Asked each time: whoever stops the service waits for no disk.
     pub patient: Arc<dyn Fn() -> bool + Send + Sync>,
@@ -125,6 +128,14 @@ impl Ledger {
         journals::all(&self.connection, home)
     }
 
+    /// Prices every request anew: figures follow, counters keep the first price.
+    ///
+    /// # Errors
+    /// What SQLite says; then nothing was changed.
+    pub fn reprice(&mut self, pricing: &Pricing) -> Result<Repriced, StoreError> {
+        pricing::reprice(&mut self.connection, pricing)
+    }
+
     /// Starts the writer thread.
     ///
     /// # Panics
@@ -132,7 +143,7 @@ impl Ledger {
     #[must_use]
     pub fn start(self, settings: WriterSettings, events: Arc<dyn WriterEvents>) -> (Writer, WriterThread) {
         let (queue, messages) = sync_channel(QUEUE);
-        let applier = Applier::new(settings.max_tuples, self.fresh);
+        let applier = Applier::new(settings.max_tuples, Arc::new(settings.pricing.clone()), self.fresh);
         let mut work = Work {
             reindex: false,
             connection: self.connection,

@@ -12,4 +12,5 @@ pub mod metrics;
 pub mod money;
 pub mod prices;
 pub mod report;
+pub mod reprice;
 pub mod status;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use gemgauge::health::Health;
 use gemgauge::ledger::tokens::Classes;
 use gemgauge::store::read::{HomeRow, TupleRow};
-use gemgauge::surfaces::metrics::{BuildInfo, Exporter, Format, LedgerRows};
+use gemgauge::surfaces::metrics::{BuildInfo, Exporter, Format, LedgerRows, MoneyInfo};
 
 /// Pipes an exposition in text 0.0.4 through `promtool check metrics`. `None`
 /// where there is no promtool, else what it found, empty if nothing.
@@ -44,13 +44,15 @@ fn promtool_finds_nothing_in_a_whole_scrape() {
         born_at: None,
         requests: 1,
         tokens: Classes { uncached_input: 1100, output: 12, ..Classes::default() },
+        ..TupleRow::default()
     };
     let home = HomeRow { id: 1, path: "/home/ana".into(), name: "ana".into(), imported: true };
     let rows = LedgerRows { homes: vec![home], tuples: vec![tuple], ..LedgerRows::default() };
     let health = Arc::new(Health::default());
     health.journal.last_event.advance(1_790_000_000_000);
     health.writer.commits.observe(Duration::from_millis(3));
-    let exporter = Exporter::new(health, BuildInfo::compiled(), PathBuf::from("/nowhere"), &[]);
+    let exporter =
+        Exporter::new(health, BuildInfo::compiled(), PathBuf::from("/nowhere"), MoneyInfo::default(), &[]);
     let gathered = exporter.scrape(1_790_000_000_000, || Duration::ZERO, || Ok(rows));
     match promtool(&Format::Text.encode(&gathered.families)) {
         None => crate::support::skip::missing("promtool"),

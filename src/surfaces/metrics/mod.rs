@@ -19,11 +19,13 @@ use crate::health::Health;
 use crate::store::StoreError;
 use crate::store::read::{HomeRow, Snapshot, TupleRow};
 
+pub mod calendar;
 pub mod docs;
 pub mod exposition;
 pub mod family;
 pub mod journals;
 pub mod ledger;
+pub mod money;
 mod openmetrics;
 pub mod process;
 pub mod service;
@@ -35,7 +37,9 @@ pub mod zero_first;
 #[cfg(test)]
 mod tests;
 
+pub use calendar::{Calendar, CalendarRow};
 pub use exposition::Format;
+pub use money::{HomeInfo, MoneyInfo};
 pub use service::{BuildInfo, Collector};
 pub use zero_first::Receipt;
 
@@ -44,9 +48,11 @@ use service::Fared;
 use zero_first::ZeroFirst;
 
 /// Every metric there is, by subject, in the order of the documentation.
-fn subjects() -> [(&'static str, &'static [&'static Descriptor]); 7] {
+fn subjects() -> [(&'static str, &'static [&'static Descriptor]); 9] {
     [
         ("Spend", &tokens::DESCRIPTORS),
+        ("Money", &money::DESCRIPTORS),
+        ("Calendar", &calendar::DESCRIPTORS),
         ("Sessions", &sessions::DESCRIPTORS),
         ("Journals", &journals::DESCRIPTORS),
         ("Sources", &sources::DESCRIPTORS),
@@ -68,6 +74,8 @@ pub struct LedgerRows {
     pub journal_states: BTreeMap<String, u64>,
     /// Live sessions by home label.
     pub live_sessions: BTreeMap<String, u64>,
+    /// Today's and this month's sums of homes whose first import is done.
+    pub calendar: Vec<CalendarRow>,
 }
 
 impl LedgerRows {
@@ -75,7 +83,7 @@ impl LedgerRows {
     ///
     /// # Errors
     /// The ledger cannot be read.
-    pub fn read(snapshot: &Snapshot<'_>, now: i64) -> Result<Self, StoreError> {
+    pub fn read(snapshot: &Snapshot<'_>, now: i64, calendar: &Calendar) -> Result<Self, StoreError> {
         let homes = snapshot.homes()?;
         let mut live_sessions: BTreeMap<String, u64> = BTreeMap::new();
         for home in snapshot.active_sessions(sessions::window(now))?.values() {
@@ -83,9 +91,13 @@ impl LedgerRows {
                 *live_sessions.entry(home.name.clone()).or_default() += 1;
             }
         }
+        let tuples = snapshot.tuples()?;
+        let mut calendar = calendar.rows(snapshot, &tuples, now)?;
+        calendar.retain(|row| homes.values().any(|home| home.imported && home.name == row.home));
         Ok(Self {
             homes: homes.into_values().collect(),
-            tuples: snapshot.tuples()?,
+            tuples,
+            calendar,
             counters: snapshot.counters()?,
             journal_states: snapshot.journal_states()?,
             live_sessions,
@@ -113,6 +125,7 @@ pub struct Exporter {
     health: Arc<Health>,
     build: BuildInfo,
     db: PathBuf,
+    money: MoneyInfo,
     zero_first: Mutex<ZeroFirst>,
 }
 
@@ -120,8 +133,14 @@ impl Exporter {
     /// `db` is the ledger's file; `existing` are its label sets when the
     /// process begins to serve, read before the sources start.
     #[must_use]
-    pub fn new(health: Arc<Health>, build: BuildInfo, db: PathBuf, existing: &[TupleRow]) -> Self {
-        Self { health, build, db, zero_first: Mutex::new(ZeroFirst::new(existing)) }
+    pub fn new(
+        health: Arc<Health>,
+        build: BuildInfo,
+        db: PathBuf,
+        money: MoneyInfo,
+        existing: &[TupleRow],
+    ) -> Self {
+        Self { health, build, db, money, zero_first: Mutex::new(ZeroFirst::new(existing)) }
     }
 
     /// Builds all families at `now` (unix ms). `monotonic` is the clock that
@@ -157,16 +176,14 @@ impl Exporter {
         let mut families: Vec<Family> = Vec::new();
         if let Ok(rows) = &ledger.result {
             let imported = rows.imported();
-            families.extend(tokens::collect(
-                &rows.tuples,
-                &imported,
-                &mut self.zero_first(),
-                now,
-                &mut receipt,
-            ));
+            let shown = tokens::shown(&rows.tuples, &imported, &mut self.zero_first(), now, &mut receipt);
+            families.extend(tokens::collect(&shown));
+            families.extend(money::collect(&shown));
+            families.extend(calendar::collect(&rows.calendar));
             families.push(sessions::collect(&rows.live_sessions, &imported));
             families.extend(journals::collect(&rows.counters, &rows.journal_states));
         }
+        families.extend(money::info(&self.money));
         families.extend(sources::collect(&self.health));
         families.extend(ledger::collect(&self.health.writer, files.result.as_ref().ok().copied()));
         families.extend(process::collect(process.result.as_ref().ok().and_then(Option::as_ref)));

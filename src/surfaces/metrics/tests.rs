@@ -25,6 +25,7 @@ fn tuple(id: i64, home: &str, project: &str, role: &str, born_at: Option<i64>) -
             output: 23,
             thoughts: 919,
         },
+        ..TupleRow::default()
     }
 }
 
@@ -47,6 +48,7 @@ fn rows() -> LedgerRows {
         ]),
         journal_states: BTreeMap::from([("read".into(), 4), ("torn".into(), 1)]),
         live_sessions: BTreeMap::from([("ana".into(), 1)]),
+        calendar: Vec::new(),
     }
 }
 
@@ -59,7 +61,7 @@ fn exporter() -> Exporter {
     health.writer.commits.observe(Duration::from_millis(4));
     health.writer.commits.observe(Duration::from_millis(1_500));
     let build = BuildInfo { version: "0.1.0".into(), revision: "abc1234".into(), rustc: "1.95.0".into() };
-    Exporter::new(Arc::new(health), build, PathBuf::from("/nowhere/ledger.db"), &[])
+    Exporter::new(Arc::new(health), build, PathBuf::from("/nowhere/ledger.db"), MoneyInfo::default(), &[])
 }
 
 fn reading<T>(result: Result<T, String>) -> Reading<T> {
@@ -186,8 +188,13 @@ fn a_broken_ledger_leaves_the_rest_of_the_scrape() {
 
 #[test]
 fn before_the_first_event_there_is_no_time_of_it() {
-    let exporter =
-        Exporter::new(Arc::new(Health::default()), BuildInfo::compiled(), PathBuf::from("/nowhere"), &[]);
+    let exporter = Exporter::new(
+        Arc::new(Health::default()),
+        BuildInfo::compiled(),
+        PathBuf::from("/nowhere"),
+        MoneyInfo::default(),
+        &[],
+    );
     let text = Format::Text.encode(&exporter.gather(NOW, readings(Ok(rows()))).families);
     assert!(!text.contains("last_event_timestamp"));
     assert!(text.contains("gemgauge_source_up{source=\"journal\"} 0\n"));

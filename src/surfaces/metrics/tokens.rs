@@ -7,16 +7,16 @@ use super::zero_first::{Receipt, ZeroFirst};
 use crate::ledger::tokens::Class;
 use crate::store::read::TupleRow;
 
-fn classes() -> Vec<&'static str> {
+pub(super) fn classes() -> Vec<&'static str> {
     Class::ALL.map(Class::as_str).to_vec()
 }
 
-const HOME: Label = Label::open("home", "name of the home");
-const PROJECT: Label =
+pub(super) const HOME: Label = Label::open("home", "name of the home");
+pub(super) const PROJECT: Label =
     Label::open("project", "name of the project; `other` once a home has too many label sets");
-const MODEL: Label =
+pub(super) const MODEL: Label =
     Label::open("model", "canonical model name, `unknown` where no source names one, or `other`");
-const ROLE: Label = Label::open("role", "part the request plays: `main`, `subagent`, or `other`");
+pub(super) const ROLE: Label = Label::open("role", "part the request plays: `main`, `subagent`, or `other`");
 
 pub static TOKENS: Descriptor = Descriptor {
     name: "gemgauge_tokens_total",
@@ -34,20 +34,33 @@ pub static REQUESTS: Descriptor = Descriptor {
 
 pub(super) static DESCRIPTORS: [&Descriptor; 2] = [&TOKENS, &REQUESTS];
 
-/// Both families at `now` (unix ms). Label sets of a home whose first import
-/// is not done wait: history is not spend. Empty before any home is imported.
-pub(super) fn collect(
-    rows: &[TupleRow],
+/// A label set as this scrape shows it.
+pub(super) struct Shown<'r> {
+    pub row: &'r TupleRow,
+    /// It is new: all its series stand at 0 in this scrape.
+    pub held: bool,
+}
+
+/// The label sets to show at `now` (unix ms). Those of a home whose first
+/// import is not done wait: history is not spend. Empty before any home is
+/// imported.
+pub(super) fn shown<'r>(
+    rows: &'r [TupleRow],
     imported: &BTreeSet<&str>,
     zero_first: &mut ZeroFirst,
     now: i64,
     receipt: &mut Receipt,
-) -> [Family; 2] {
+) -> Vec<Shown<'r>> {
+    let rows = rows.iter().filter(|row| imported.contains(row.home.as_str()));
+    rows.map(|row| Shown { row, held: zero_first.holds(row, now, receipt) }).collect()
+}
+
+/// Both families.
+pub(super) fn collect(rows: &[Shown<'_>]) -> [Family; 2] {
     let mut tokens = Family::new(&TOKENS);
     let mut requests = Family::new(&REQUESTS);
-    for row in rows.iter().filter(|row| imported.contains(row.home.as_str())) {
-        let held = zero_first.holds(row, now, receipt);
-        let shown = |value: u64| if held { 0 } else { value };
+    for Shown { row, held } in rows {
+        let shown = |value: u64| if *held { 0 } else { value };
         let (home, project, model, role) = (&*row.home, &*row.project, &*row.model, &*row.role);
         for class in Class::ALL {
             let labels = [home, project, model, role, class.as_str()];

@@ -71,6 +71,7 @@ mod tests {
             born_at,
             requests: 1,
             tokens: Classes::default(),
+            ..TupleRow::default()
         }
     }
 

@@ -17,6 +17,7 @@ use crate::ledger::evidence::{
 };
 use crate::ledger::model::Role;
 use crate::ledger::tokens::Reading;
+use crate::store::pricing::Pricing;
 use crate::store::read::Snapshot;
 use crate::store::writer::{Ledger, WriterEvents};
 use crate::store::{Stale, StoreError, WriterSettings, open_reader};
@@ -75,6 +76,7 @@ fn with_ledger(check: impl FnOnce(&Snapshot<'_>)) {
     let (home, _) = ledger.home(Path::new("/home/ana"), "ana").expect("a home");
     let settings = WriterSettings {
         max_tuples: 100,
+        pricing: Pricing::default(),
         patient: Arc::new(|| false),
         clock: Arc::new(|| ms("2026-11-30T12:00:00Z")),
         stopwatch: Arc::new(|| Duration::ZERO),

@@ -13,6 +13,7 @@ use gemgauge::ledger::model::Role;
 use gemgauge::ledger::tokens::{Classes, Reading};
 use gemgauge::sources::journal::Limits;
 use gemgauge::sources::journal::scan::{Closed, JournalSource, Seen, Sink};
+use gemgauge::store::pricing::Pricing;
 use gemgauge::store::read::{JournalRow, TupleRow, UndecodableRow};
 use gemgauge::store::writer::{Ledger, WriterEvents, WriterThread};
 use gemgauge::store::{Stale, StoreError, Writer, WriterSettings, open_reader};
@@ -93,6 +94,7 @@ impl Books {
         let clock = self.clock.clone();
         let settings = WriterSettings {
             max_tuples: 10_000,
+            pricing: Pricing::default(),
             patient: Arc::new(|| false),
             clock: Arc::new(move || clock.load(Relaxed)),
             stopwatch: Arc::new(|| Duration::ZERO),
