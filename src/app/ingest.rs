@@ -87,6 +87,12 @@ impl Ingest {
         Ok(Self { source, writer, thread, stale, homes, imported: false, health, clock })
     }
 
+    /// A handle on the ledger's writer.
+    #[must_use]
+    pub fn writer(&self) -> Writer {
+        self.writer.clone()
+    }
+
     /// Brings the ledger up to date.
     ///
     /// # Errors

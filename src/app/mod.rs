@@ -6,7 +6,9 @@
 //! - **Look first** at [`serve`] (the whole service on one page), then
 //!   [`ingest`] (journals into the ledger).
 
+mod budget;
 pub mod clock;
+mod hooks;
 pub mod ingest;
 pub mod lock;
 mod prices;
@@ -52,6 +54,18 @@ pub fn doctor(config: Config, args: &cli::doctor::Doctor) -> anyhow::Result<Exit
 /// Whatever keeps history from being priced anew; then nothing was changed.
 pub fn reprice(config: Config, args: &cli::reprice::Reprice) -> anyhow::Result<ExitCode> {
     reprice::reprice(&config, args)
+}
+
+/// # Errors
+/// Whatever keeps the budgets from being shown.
+pub fn budget(config: Config, args: &cli::budget::Budget) -> anyhow::Result<ExitCode> {
+    budget::budget(&config, args)
+}
+
+/// # Errors
+/// Whatever keeps the status from being shown.
+pub fn status(config: Config, args: &cli::status::Status) -> anyhow::Result<ExitCode> {
+    budget::status(&config, args)
 }
 
 /// # Errors

@@ -36,7 +36,7 @@ fn update(config: &Config, clock: Clock) -> anyhow::Result<()> {
 
 /// Brings the ledger up to date. One that cannot be written but can be read
 /// still shows what it holds, with a word about it and the exit code of a failure.
-fn update_or_show(config: &Config, clock: Clock) -> anyhow::Result<ExitCode> {
+pub(super) fn update_or_show(config: &Config, clock: Clock) -> anyhow::Result<ExitCode> {
     let Err(error) = update(config, clock) else { return Ok(ExitCode::SUCCESS) };
     let passing = error.downcast_ref::<StoreError>().is_some_and(StoreError::may_pass);
     if passing && open_reader(&config.db).is_ok() {
@@ -127,7 +127,7 @@ fn spec(config: &Config, args: &cli::report::Report, home: Vec<String>) -> Resul
 /// # Errors
 /// A name that neither the configuration nor the ledger knows: a filter that
 /// matches nothing must not show everything.
-fn homes(config: &Config) -> anyhow::Result<Vec<String>> {
+pub(super) fn homes(config: &Config) -> anyhow::Result<Vec<String>> {
     let known = open_reader(&config.db)
         .and_then(|mut reader| reader.snapshot(|snapshot| snapshot.homes()))
         .unwrap_or_default();

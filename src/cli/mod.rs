@@ -8,6 +8,7 @@
 //!
 //! Exit codes: 0 done; 1 the answer is no or something is wrong; 2 usage.
 
+pub mod budget;
 pub mod common;
 pub mod completions;
 pub mod doctor;
@@ -17,6 +18,7 @@ pub mod prices;
 pub mod report;
 pub mod reprice;
 pub mod serve;
+pub mod status;
 
 use std::io;
 use std::process::ExitCode;
@@ -51,6 +53,8 @@ pub enum Command {
     Serve(serve::Serve),
     Report(report::Report),
     Explain(explain::Explain),
+    Budget(budget::Budget),
+    Status(status::Status),
     Prices(prices::Prices),
     Reprice(reprice::Reprice),
     Doctor(doctor::Doctor),
@@ -94,6 +98,8 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Report(report) => app::report(configuration(&flags)?, &report),
         Command::Explain(explain) => app::explain(configuration(&flags)?, &explain),
+        Command::Budget(budget) => app::budget(configuration(&flags)?, &budget),
+        Command::Status(status) => app::status(configuration(&flags)?, &status),
         Command::Prices(prices) => app::prices(configuration(&flags)?, &prices),
         Command::Reprice(reprice) => app::reprice(configuration(&flags)?, &reprice),
         Command::Doctor(doctor) => app::doctor(configuration(&flags)?, &doctor),

@@ -122,8 +122,24 @@ pub struct Firing {
     /// The first day of the period, `2026-11-01`.
     pub starts: String,
     pub threshold: Threshold,
-    /// Whom it was told: a name of the kind of hook.
-    pub hook: &'static str,
+    pub hook: Hook,
+}
+
+/// Who is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Hook {
+    Webhook,
+    Command,
+}
+
+impl Hook {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Webhook => "webhook",
+            Self::Command => "command",
+        }
+    }
 }
 
 /// The spend of a budget in one period.

@@ -10,7 +10,8 @@ use super::StoreError;
 use super::read::Reader;
 
 /// Migrations by version, forward only, never edited once released.
-const MIGRATIONS: [&str; 1] = [include_str!("../../migrations/0001_spine.sql")];
+const MIGRATIONS: [&str; 2] =
+    [include_str!("../../migrations/0001_spine.sql"), include_str!("../../migrations/0002_budget_hooks.sql")];
 
 /// The schema version of this build.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

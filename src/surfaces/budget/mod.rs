@@ -17,7 +17,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::report::time;
-use crate::ledger::budget::{Budget, Elapsed, Firing, Period, Scope, Spent, Standing, Threshold};
+use crate::ledger::budget::{Budget, Elapsed, Firing, Hook, Period, Scope, Spent, Standing, Threshold};
 use crate::store::StoreError;
 use crate::store::read::Snapshot;
 
@@ -87,7 +87,7 @@ impl Line {
 
     /// That a threshold was reached, for a kind of hook.
     #[must_use]
-    pub fn firing(&self, threshold: Threshold, hook: &'static str) -> Firing {
+    pub fn firing(&self, threshold: Threshold, hook: Hook) -> Firing {
         Firing {
             budget: self.budget.name.clone(),
             period: self.budget.period,

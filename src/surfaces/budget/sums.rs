@@ -218,7 +218,7 @@ pub(super) fn tally(
 mod tests {
     use super::*;
     use crate::ledger::bound::Reason;
-    use crate::ledger::budget::{Budget, Threshold};
+    use crate::ledger::budget::{Budget, Hook, Threshold};
     use crate::ledger::model::Role;
     use crate::ledger::money::{CostBound, CostSum, Picodollars};
     use crate::ledger::tokens::Reading;
@@ -368,6 +368,6 @@ mod tests {
         assert!(line.standing.over);
         assert_eq!(line.standing.left.to_string(), "≤ -$4.00");
         assert_eq!(line.standing.forecast.unwrap().to_string(), "≥ $48.00");
-        assert_eq!(line.firing(line.standing.reached[0], "webhook").starts, "2026-11-30");
+        assert_eq!(line.firing(line.standing.reached[0], Hook::Webhook).starts, "2026-11-30");
     }
 }
