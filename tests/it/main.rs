@@ -6,6 +6,8 @@
 )]
 
 mod architecture;
+#[cfg(unix)]
+mod budget;
 mod command_line;
 #[cfg(unix)]
 mod crash;
