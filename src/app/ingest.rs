@@ -39,6 +39,7 @@ pub struct Ingest {
     imported: bool,
     health: Arc<Health>,
     clock: Clock,
+    stopping: Arc<AtomicBool>,
 }
 
 impl Ingest {
@@ -84,7 +85,17 @@ impl Ingest {
         let roots: Vec<(HomeId, PathBuf)> = homes.iter().map(|(id, path, _)| (*id, path.clone())).collect();
         let source = JournalSource::new(roots, limits, known);
         let homes = homes.into_iter().map(|(id, _, name)| (id, name)).collect();
-        Ok(Self { source, writer, thread, stale, homes, imported: false, health, clock })
+        Ok(Self {
+            source,
+            writer,
+            thread,
+            stale,
+            homes,
+            imported: false,
+            health,
+            clock,
+            stopping: Arc::default(),
+        })
     }
 
     /// A handle on the ledger's writer.
@@ -116,8 +127,8 @@ impl Ingest {
 
     /// Looks at everything and hands over what is new.
     fn scan(&mut self) -> Result<Seen, Closed> {
-        let seen =
-            self.source.scan(self.clock.now_ms(), &mut ToWriter(&self.writer, &self.health, self.clock))?;
+        let mut sink = ToWriter(&self.writer, &self.health, self.clock, &self.stopping);
+        let seen = self.source.scan(self.clock.now_ms(), &mut sink)?;
         for home in &seen.homes {
             let Some((_, name)) = self.homes.iter().find(|(id, _)| *id == home.home) else { continue };
             match home.unread.first() {
@@ -150,6 +161,7 @@ impl Ingest {
 
     /// Scans and follows events until told to stop.
     pub fn run(mut self, config: &Config, stop: &Stop) -> Result<(), StoreError> {
+        self.stopping = stop.stopping.clone();
         let waker = stop.waker.clone();
         let mut watch =
             if config.journals.watch { Watch::start(move |wake| waker.wake(wake)) } else { Watch::off() };
@@ -201,7 +213,7 @@ impl Ingest {
             scan |= match wake {
                 Wake::Scan => true,
                 Wake::Look(path) => {
-                    let mut sink = ToWriter(&self.writer, &self.health, self.clock);
+                    let mut sink = ToWriter(&self.writer, &self.health, self.clock, &self.stopping);
                     self.source.hint(&path, self.clock.now_ms(), &mut sink)?
                 }
             };
@@ -211,8 +223,9 @@ impl Ingest {
     }
 }
 
-/// Hands evidence to the writer.
-struct ToWriter<'a>(&'a Writer, &'a Health, Clock);
+/// Hands evidence to the writer until the process is to end: a long import
+/// goes on at the next start.
+struct ToWriter<'a>(&'a Writer, &'a Health, Clock, &'a AtomicBool);
 
 impl Sink for ToWriter<'_> {
     fn project(&mut self, fact: ProjectFact) -> Result<(), Closed> {
@@ -220,6 +233,9 @@ impl Sink for ToWriter<'_> {
     }
 
     fn step(&mut self, step: JournalStep) -> Result<(), Closed> {
+        if self.3.load(Ordering::Acquire) {
+            return Err(Closed);
+        }
         if step.bytes > 0 {
             self.1.journal.last_event.advance(self.2.now_ms());
         }

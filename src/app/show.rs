@@ -17,7 +17,7 @@ use crate::health::Health;
 use crate::store::read::{Dimensions, JournalRow};
 use crate::store::writer::Ledger;
 use crate::store::{self, SCHEMA_VERSION, StoreError, open_reader, schema_version};
-use crate::surfaces::doctor::{self, Diagnosis, Facts, look};
+use crate::surfaces::doctor::{self, Diagnosis, Facts, HomeState, look};
 use crate::surfaces::report::spec::{Kind, Options, ReportSpec};
 use crate::surfaces::report::{self, Format as _, ReportError, csv, json, markdown, session, table};
 
@@ -27,17 +27,17 @@ const SLOW: Duration = Duration::from_secs(1);
 /// The command line was understood and what it asks for makes no sense.
 const USAGE: u8 = 2;
 
-/// Brings the ledger up to date.
-fn update(config: &Config, clock: Clock) -> anyhow::Result<()> {
+/// Brings the ledger up to date; `health` learns which homes could not be read.
+fn update(config: &Config, clock: Clock, health: &Arc<Health>) -> anyhow::Result<()> {
     let ledger = Ledger::open(&config.db)?;
-    let ingest = Ingest::start(config, ledger, Arc::new(Health::default()), clock, || false)?;
+    let ingest = Ingest::start(config, ledger, health.clone(), clock, || false)?;
     with_progress(|| ingest.once())
 }
 
 /// Brings the ledger up to date. One that cannot be written but can be read
 /// still shows what it holds, with a word about it and the exit code of a failure.
 pub(super) fn update_or_show(config: &Config, clock: Clock) -> anyhow::Result<ExitCode> {
-    let Err(error) = update(config, clock) else { return Ok(ExitCode::SUCCESS) };
+    let Err(error) = update(config, clock, &Arc::default()) else { return Ok(ExitCode::SUCCESS) };
     let passing = error.downcast_ref::<StoreError>().is_some_and(StoreError::may_pass);
     if passing && open_reader(&config.db).is_ok() {
         eprintln!("gemgauge: {error:#}; showing what it already holds");
@@ -197,7 +197,8 @@ pub(super) fn doctor(config: &Config, args: &cli::doctor::Doctor) -> anyhow::Res
         ledger.schema_version = schema_version(&config.db).ok();
     }
     // A doctor that cannot write still says what is wrong.
-    let checked = update(config, clock).and_then(|()| Ok(store::check(&config.db)?));
+    let health = Arc::<Health>::default();
+    let checked = update(config, clock, &health).and_then(|()| Ok(store::check(&config.db)?));
     ledger.error = checked.err().map(|error| format!("{error:#}"));
     if ledger.error.is_none() {
         let was = std::mem::replace(&mut ledger, look::ledger_file(&config.db));
@@ -215,7 +216,13 @@ pub(super) fn doctor(config: &Config, args: &cli::doctor::Doctor) -> anyhow::Res
         let row = homes.values().find(|row| row.path == home.path.to_string_lossy());
         let of_home = |journal: &&JournalRow| row.is_some_and(|row| row.id == journal.home_id);
         let rows = journals.iter().filter(of_home).cloned().collect();
-        look::home(home, row.is_some_and(|row| row.imported), rows)
+        let mut facts = look::home(home, row.is_some_and(|row| row.imported), rows);
+        // A directory below it that could not be listed: the scan says which and why.
+        let name = row.map_or(&home.name, |row| &row.name);
+        if let (HomeState::Present, Some(Some(why))) = (&facts.state, health.home_states().get(name)) {
+            facts.state = HomeState::Unreadable(why.clone());
+        }
+        facts
     });
     let diagnosis = Diagnosis::of(Facts {
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -3,10 +3,10 @@ use std::path::PathBuf;
 /// What can go wrong with the ledger's file, in the user's words.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("cannot create the ledger's directory {path}: {source}")]
-    Directory { path: PathBuf, source: std::io::Error },
-    #[error("cannot open the ledger {path}: {source}. Choose another file with --db FILE")]
-    File { path: PathBuf, source: std::io::Error },
+    #[error("cannot create the ledger's directory {path}: {error}")]
+    Directory { path: PathBuf, error: std::io::Error },
+    #[error("cannot open the ledger {path}: {error}. Choose another file with --db FILE")]
+    File { path: PathBuf, error: std::io::Error },
     #[error("there is no ledger at {0} yet. `gemgauge report` or `gemgauge serve` makes one")]
     Missing(PathBuf),
     #[error(
@@ -72,7 +72,7 @@ impl StoreError {
         match self {
             Self::Damaged(detail) => Self::Corrupt { path: path.to_owned(), detail },
             Self::Sqlite(error) if error.sqlite_error_code() == Some(Code::CannotOpen) => {
-                Self::File { path: path.to_owned(), source: std::io::Error::other("SQLite cannot open it") }
+                Self::File { path: path.to_owned(), error: std::io::Error::other("SQLite cannot open it") }
             }
             other => other,
         }

@@ -86,7 +86,7 @@ fn create(path: &Path) -> Result<(), StoreError> {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder
             .create(directory)
-            .map_err(|source| StoreError::Directory { path: directory.to_owned(), source })?;
+            .map_err(|error| StoreError::Directory { path: directory.to_owned(), error })?;
         refuse_network(directory, path)?;
     }
     if path.exists() {
@@ -96,7 +96,7 @@ fn create(path: &Path) -> Result<(), StoreError> {
     options.write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop).map_err(|source| StoreError::File { path: path.to_owned(), source })
+    options.open(path).map(drop).map_err(|error| StoreError::File { path: path.to_owned(), error })
 }
 
 /// WAL needs shared memory, which network file systems do not have.

@@ -56,7 +56,8 @@ pub(super) fn reown_session(c: &Connection, session: i64) -> Result<(), StoreErr
     shared.into_iter().try_for_each(|(request, at)| reown(c, request, at))
 }
 
-fn reown(c: &Connection, request: i64, at: i64) -> Result<(), StoreError> {
+/// Decides anew whose a request is, if it was found in several sessions.
+pub(super) fn reown(c: &Connection, request: i64, at: i64) -> Result<(), StoreError> {
     let mut statement = c.prepare_cached(
         "SELECT s.id, coalesce(t.session, s.session),
                 (SELECT min(started_at) FROM session_starts WHERE session_id = coalesce(t.id, s.id)),
@@ -68,6 +69,9 @@ fn reown(c: &Connection, request: i64, at: i64) -> Result<(), StoreError> {
     let found: Vec<Row> = statement
         .query_map([request, at], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
         .collect::<Result<_, _>>()?;
+    if found.is_empty() {
+        return Ok(());
+    }
     let candidates: Vec<_> = found
         .iter()
         .map(|(_, session, first, before)| Candidate {

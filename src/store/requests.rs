@@ -284,6 +284,9 @@ impl Applier {
             c.prepare_cached("UPDATE requests SET cost = ?2, cost_bound = ?3 WHERE id = ?1")?
                 .execute(params![kept.id, price, bound])?;
         }
+        if at != kept.at {
+            ownership::reown(c, kept.id, at)?;
+        }
         if found.session != kept.session {
             ownership::sighted(c, kept.id, at, kept.session, found.session)?;
         }

@@ -377,6 +377,11 @@ impl Disk {
         }
     }
 
+    fn make_read_only(&self) {
+        let done = Command::new("mount").args(["-o", "remount,ro"]).arg(&self.0).status();
+        assert!(done.unwrap().success());
+    }
+
     /// Leaves no byte free.
     fn fill(&self) {
         let mut filler = File::create(self.0.join("filler")).unwrap();
@@ -434,6 +439,26 @@ fn on_a_full_disk_nothing_half_written_stays_and_the_sentence_says_why() {
     assert_eq!((said.code, said.err.as_str()), (0, ""));
     assert_eq!(total(&serde_json::from_str(&said.out).unwrap()), journal.spent());
     assert_whole(&db);
+}
+
+#[test]
+fn a_ledger_on_a_read_only_disk_is_no_reason_to_be_silent() {
+    let sandbox = Sandbox::new();
+    let Some(disk) = Disk::mount(sandbox.path().join("disk"), 4 << 20) else { return };
+    home_with(&sandbox, 1);
+    let db = disk.0.join("ledger.db");
+    assert_eq!(sandbox.run(&["report", "--db", db.to_str().unwrap()]).code, 0);
+    disk.make_read_only();
+    let before = tree(&gemini(&sandbox));
+    for file in ["ledger.db", "new.db"] {
+        let db = disk.0.join(file);
+        let said = sandbox.run(&["report", "--db", db.to_str().unwrap()]);
+        assert_eq!((said.code, said.out.as_str()), (1, ""), "{}", said.err);
+        let start = format!("gemgauge: cannot open the ledger {}: ", db.display());
+        assert!(said.err.starts_with(&start), "{}", said.err);
+        assert!(said.err.ends_with(". Choose another file with --db FILE\n"), "the end of it: {}", said.err);
+    }
+    assert_eq!(before, tree(&gemini(&sandbox)));
 }
 
 fn mode(path: &Path) -> u32 {

@@ -11,12 +11,16 @@ mod budget;
 mod command_line;
 #[cfg(unix)]
 mod crash;
+mod cuts;
 mod demo_home;
+mod discovery;
 mod exposition;
 #[cfg(unix)]
 mod ledger_faults;
+mod lines;
 #[cfg(unix)]
 mod live_cli;
+mod money;
 mod prices;
 #[cfg(unix)]
 mod privacy;

@@ -278,6 +278,22 @@ fn sigterm_ends_it_with_0_at_any_moment_and_leaves_no_lock() {
 }
 
 #[test]
+fn a_first_import_cut_short_by_sigterm_goes_on_at_the_next_start() {
+    let sandbox = Sandbox::new();
+    let project = Project::new(&sandbox.home(), "proj");
+    let journals: Vec<_> =
+        (0..400).map(|n| project.session(&format!("{n:08x}-0000-4000-8000-000000000000"))).collect();
+    journals.iter().for_each(|journal| journal.requests(20));
+    let all = journals.iter().fold(Spent::default(), |sum, journal| sum.plus(journal.spent()));
+    assert_eq!(sandbox.serve(&[]).terminate(), Some(0));
+    let service = sandbox.serve_ready(&[]);
+    assert_eq!(service.spent(), all, "ready means that everything is there");
+    assert_eq!(service.metrics().spent(&[]), all.pair(), "history is not spend");
+    let size: u64 = journals.iter().map(|journal| journal.len()).sum();
+    assert_eq!(bytes_read(&service.metrics()), size);
+}
+
+#[test]
 fn a_second_serve_on_a_ledger_exits_with_1_and_names_the_first() {
     let sandbox = Sandbox::new();
     let first = sandbox.serve_ready(&[]);

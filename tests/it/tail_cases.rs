@@ -211,6 +211,14 @@ fn r23_unlinked_while_another_process_moved_the_cursor() {
 }
 
 #[test]
+fn r23_a_journal_read_before_a_restart_is_held_again() {
+    let mut desk = Desk::new();
+    desk.start().line(1).scan().restart().scan().line(2);
+    fs::remove_file(desk.journal()).unwrap();
+    desk.scan().holds(&["g1", "g2"]).state("gone");
+}
+
+#[test]
 fn r23_deleted_before_it_was_read_is_lost_and_said_so() {
     let mut desk = Desk::with(Limits { step_requests: 1, ..Limits::default() });
     desk.start().line(1).line(2).scan().restart().line(3);
@@ -419,6 +427,25 @@ fn r23_steps_of_any_size_say_the_same() {
         desk.scan().holds(&ids).state("read");
         assert_eq!(desk.books.facts().counter("journal_lines", "request"), 20);
         assert_eq!(desk.books.facts().counter("journal_lines", "control"), 21);
+    }
+}
+
+#[test]
+fn r17_a_date_that_comes_late_decides_anew_whose_the_request_is() {
+    let undated = answer("g1", 1).replace(r#""timestamp":"2026-08-20T10:01:00.000Z","#, "");
+    let dated = answer("g1", 1).replace("10:01:00", "10:45:00") + "\n";
+    let other = "bbbbbbbb-0000-4000-8000-000000000002";
+    for scan_between in [false, true] {
+        let mut desk = Desk::new();
+        desk.start().append(&(undated.clone() + "\n"));
+        let copy = header(other, 30) + &undated + "\n";
+        write(&desk.chats().join("session-2026-08-20T10-30-bbbbbbbb.jsonl"), copy.as_bytes(), NOW);
+        if scan_between {
+            desk.scan();
+        }
+        desk.append(&dated).scan().holds(&["g1"]);
+        // Answered after the other session began, and found in it.
+        assert_eq!(desk.books.facts().requests[0].session, other, "scan between: {scan_between}");
     }
 }
 

@@ -105,8 +105,6 @@ fn action() -> impl Strategy<Value = Action> {
 #[derive(Default)]
 struct File {
     modified: i64,
-    /// Written since the first process looked at it.
-    dirty: bool,
     /// The first process has it open.
     held: bool,
 }
@@ -178,7 +176,7 @@ impl World {
     /// Notes that a file has other content now.
     fn wrote(&mut self, path: &Path) {
         let file = self.files.entry(path.to_owned()).or_default();
-        (file.modified, file.dirty) = (self.now, true);
+        file.modified = self.now;
         let content = self.content(path);
         for (n, record) in self.made.iter().enumerate() {
             // Behind its tool calls a record of its own ends otherwise.
@@ -324,10 +322,7 @@ impl World {
             Action::Restart => {
                 self.books.restart();
                 self.owed.clear();
-                for file in self.files.values_mut() {
-                    // The ledger may know its present state: then nobody opens it.
-                    (file.held, file.dirty) = (false, false);
-                }
+                self.files.values_mut().for_each(|file| file.held = false);
             }
             Action::Wait(ms) => self.now += ms,
             Action::Other | Action::Race | Action::Scan => self.scan(action),
@@ -389,9 +384,7 @@ impl World {
         if !matches!(action, Action::Other) {
             self.must.append(&mut self.owed);
             for file in self.files.values_mut() {
-                let recent = self.now - file.modified <= HELD_MS;
-                file.held = recent && (file.held || file.dirty);
-                file.dirty = false;
+                file.held = self.now - file.modified <= HELD_MS;
             }
         }
         self.check();

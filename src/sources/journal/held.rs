@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::discover::stamp;
 use crate::ledger::evidence::{JournalPath, Stamp};
 
-/// At most so many are held; the least recently used goes first.
+/// At most so many are held; the one that was longest not written to goes first.
 const MAX: usize = 64;
 
 /// A journal that was not written to for this long is let go, in ms.
@@ -56,6 +56,12 @@ impl Held {
         self.uses += 1;
         entry.used = self.uses;
         Some((entry.file.clone(), held))
+    }
+
+    /// Whether a journal written to at that time is to be held and is not.
+    #[must_use]
+    pub fn wants(&self, path: &JournalPath, modified_ms: i64, now_ms: i64) -> bool {
+        now_ms - modified_ms <= IDLE_MS && self.files.len() < MAX && !self.files.contains_key(path)
     }
 
     /// Takes a journal's file out, to be read to its end.
@@ -104,8 +110,11 @@ impl Held {
         self.uses += 1;
         self.files.insert(path.clone(), Entry { file, modified_ms, used: self.uses });
         if self.files.len() > MAX
-            && let Some(oldest) =
-                self.files.iter().min_by_key(|(_, entry)| entry.used).map(|(p, _)| p.clone())
+            && let Some(oldest) = self
+                .files
+                .iter()
+                .min_by_key(|(_, entry)| (entry.modified_ms, entry.used))
+                .map(|(p, _)| p.clone())
         {
             self.files.remove(&oldest);
         }

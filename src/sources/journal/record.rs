@@ -139,7 +139,7 @@ pub fn read(line: &[u8], previous: &mut Previous) -> Line {
     if previous.repeated_by(line) {
         return Line::Repeat;
     }
-    let read = fast::answer(line).map_or_else(|| parse(line), Line::Answer);
+    let read = fast::answer(line).map_or_else(|| parse_trimmed(line), Line::Answer);
     if matches!(read, Line::Answer(_)) {
         previous.keep(line);
     }
@@ -149,7 +149,10 @@ pub fn read(line: &[u8], previous: &mut Previous) -> Line {
 /// Reads one line by the full parser alone: what [`read`] must agree with.
 #[must_use]
 pub fn parse(line: &[u8]) -> Line {
-    let line = trim(line);
+    parse_trimmed(trim(line))
+}
+
+fn parse_trimmed(line: &[u8]) -> Line {
     if line.is_empty() {
         return Line::Blank;
     }

@@ -222,11 +222,11 @@ impl JournalSource {
             return true;
         };
         known.scan = self.scan;
-        let quiet = now_ms - stamp.modified_ns / 1_000_000 >= self.limits.quiet_ms;
-        // After a start the descriptors of recently active journals are not held yet.
-        let unheld = self.scan == 1 && Held::is_recent(stamp, now_ms);
+        let modified_ms = stamp.modified_ns / 1_000_000;
+        let quiet = now_ms - modified_ms >= self.limits.quiet_ms;
         stamp != known.cursor.seen
-            || unheld
+            // After a start nothing is held, and the next thing may be its end.
+            || self.held.wants(path, modified_ms, now_ms)
             || match known.condition {
                 Condition::Pending => quiet,
                 Condition::Read | Condition::Torn => false,
@@ -270,11 +270,10 @@ impl JournalSource {
             Ok(opened) => opened,
             Err(error) => return self.unopened(path, &error, sink).map(|()| false),
         };
-        if self
-            .known
-            .get(path)
-            .is_some_and(|known| known.condition == Condition::Read && known.cursor.seen == stamp)
-        {
+        let unchanged = |known: &Known| {
+            matches!(known.condition, Condition::Read | Condition::Torn) && known.cursor.seen == stamp
+        };
+        if self.known.get(path).is_some_and(unchanged) {
             self.held.hold(path, file, stamp, now_ms);
             return Ok(false);
         }

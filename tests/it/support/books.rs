@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use gemgauge::ledger::evidence::{Failure, HomeId, JournalStep, ProjectFact};
+use gemgauge::ledger::evidence::{Failure, JournalStep, ProjectFact};
 use gemgauge::ledger::model::Role;
 use gemgauge::ledger::tokens::{Classes, Reading};
 use gemgauge::sources::journal::Limits;
@@ -31,13 +31,11 @@ pub(crate) struct Books {
     open: Option<Open>,
 }
 
-#[allow(dead_code, reason = "the next subjects use it")]
 struct Open {
     source: JournalSource,
     writer: Writer,
     thread: WriterThread,
     stale: Receiver<Stale>,
-    ids: Vec<HomeId>,
 }
 
 impl Books {
@@ -102,7 +100,7 @@ impl Books {
         let (writer, thread) = ledger.start(settings, Arc::new(Events(sender)));
         let roots: Vec<_> = ids.iter().copied().zip(self.homes.iter().cloned()).collect();
         let source = JournalSource::new(roots, self.limits.clone(), known);
-        self.open = Some(Open { source, writer, thread, stale, ids });
+        self.open = Some(Open { source, writer, thread, stale });
     }
 
     /// Ends the process and starts another one: only the ledger is left.
@@ -142,14 +140,6 @@ impl Books {
         let now = self.now();
         let open = self.open.as_mut().unwrap();
         open.source.scan(now, &mut ToWriter(&open.writer)).unwrap();
-    }
-
-    /// Marks the first import as done.
-    #[allow(dead_code, reason = "the next subjects use it")]
-    pub(crate) fn imported(&mut self) {
-        let open = self.open.as_ref().unwrap();
-        open.ids.iter().for_each(|id| open.writer.imported(*id).unwrap());
-        open.writer.flush().unwrap();
     }
 
     /// What the ledger holds.
