@@ -46,7 +46,7 @@ impl TryFrom<Vec<String>> for HookCommand {
     fn try_from(words: Vec<String>) -> Result<Self, String> {
         match words.first() {
             Some(program) if !program.is_empty() => Ok(Self(words)),
-            _ => Err("write a program and its arguments, such as [notify-send, Budget]".into()),
+            _ => Err("write a program and its arguments, such as [on-budget, --quiet]".into()),
         }
     }
 }
