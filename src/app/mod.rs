@@ -23,7 +23,8 @@ use anyhow::Context;
 use jiff::tz::TimeZone;
 
 use crate::cli;
-use crate::config::{Config, Level, LogFormat};
+use crate::config::{Config, Home, Level, LogFormat};
+use crate::surfaces::report::Money;
 
 /// # Errors
 /// Whatever keeps the service from starting or running.
@@ -72,6 +73,17 @@ pub fn status(config: Config, args: &cli::status::Status) -> anyhow::Result<Exit
 /// Whatever keeps the prices from being shown or compared.
 pub fn prices(config: Config, args: &cli::prices::Prices) -> anyhow::Result<ExitCode> {
     prices::prices(&config, args)
+}
+
+/// What costs of reports rest on beside the ledger. How a home signs in may
+/// change while a service runs: asked anew for every report.
+fn money(config: &Config) -> Money {
+    let pricing = |home: &Home| (home.path.to_string_lossy().into_owned(), home.pricing());
+    Money {
+        table: config.prices.clone(),
+        homes: config.homes.iter().map(pricing).collect(),
+        currency: config.currency.clone(),
+    }
 }
 
 /// The time zone of calendars.

@@ -40,7 +40,7 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
     let exporter = Exporter::new(health.clone(), BuildInfo::compiled(), config.db.clone(), money, &existing)
         .with_budgets(board.clone());
     let views: Arc<dyn Views> =
-        Arc::new(LedgerViews::new(config.db.clone(), zone(config)?, health.clone(), exporter, clock));
+        Arc::new(LedgerViews::new(config.clone(), zone(config)?, health.clone(), exporter, clock));
 
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let listeners = runtime.block_on(listen(addresses))?;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::clock::Clock;
 use super::ingest::Ingest;
-use super::{lock, zone};
+use super::{lock, money, zone};
 use crate::cli;
 use crate::config::{Config, HomeChoice};
 use crate::health::Health;
@@ -34,16 +34,22 @@ fn update(config: &Config, clock: Clock, health: &Arc<Health>) -> anyhow::Result
     with_progress(|| ingest.once())
 }
 
-/// Brings the ledger up to date. One that cannot be written but can be read
-/// still shows what it holds, with a word about it and the exit code of a failure.
-pub(super) fn update_or_show(config: &Config, clock: Clock) -> anyhow::Result<ExitCode> {
-    let Err(error) = update(config, clock, &Arc::default()) else { return Ok(ExitCode::SUCCESS) };
+/// Brings the ledger up to date, or says why it shows what it already holds: it
+/// cannot be written now, but can be read.
+fn update_or_why(config: &Config, clock: Clock) -> anyhow::Result<Option<String>> {
+    let Err(error) = update(config, clock, &Arc::default()) else { return Ok(None) };
     let passing = error.downcast_ref::<StoreError>().is_some_and(StoreError::may_pass);
     if passing && open_reader(&config.db).is_ok() {
-        eprintln!("gemgauge: {error:#}; showing what it already holds");
-        return Ok(ExitCode::FAILURE);
+        return Ok(Some(format!("gemgauge: {error:#}; showing what it already holds")));
     }
     Err(error)
+}
+
+/// The same with the word on standard error and the exit code of a failure.
+pub(super) fn update_or_show(config: &Config, clock: Clock) -> anyhow::Result<ExitCode> {
+    let Some(why) = update_or_why(config, clock)? else { return Ok(ExitCode::SUCCESS) };
+    eprintln!("{why}");
+    Ok(ExitCode::FAILURE)
 }
 
 /// Says on standard error that something takes its time.
@@ -70,25 +76,109 @@ pub(super) fn report(config: &Config, args: &cli::report::Report) -> anyhow::Res
     if let Err(error) = spec(config, args, Vec::new()) {
         return refuse(error);
     }
+    if let Some(why) = misused(args) {
+        eprintln!("gemgauge: {why}");
+        return Ok(ExitCode::from(USAGE));
+    }
+    if let Some(seconds) = args.watch {
+        return watch(config, args, clock, Duration::from_secs(seconds));
+    }
     let done = if args.no_scan { ExitCode::SUCCESS } else { update_or_show(config, clock)? };
-    let spec = spec(config, args, homes(config)?)?;
-    let now = Timestamp::from_millisecond(clock.now_ms())?;
-    let made = open_reader(&config.db)?.snapshot(|snapshot| Ok(report::report(snapshot, &spec, now)))?;
-    let made = match made {
+    let made = match made(config, args, clock)? {
         Ok(made) => made,
         Err(error) => return refuse(error),
     };
     let mut out = io::BufWriter::new(io::stdout().lock());
     match args.format() {
-        cli::report::Format::Table => {
-            table::Plain { width: width(), color: color() }.render(&made, &mut out)?
-        }
+        cli::report::Format::Table => plain(args).render(&made, &mut out)?,
         cli::report::Format::Json => json::Json { pretty: true }.render(&made, &mut out)?,
         cli::report::Format::Csv => csv::Csv.render(&made, &mut out)?,
         cli::report::Format::Markdown => markdown::Markdown.render(&made, &mut out)?,
     }
     out.flush()?;
     Ok(done)
+}
+
+/// What the ledger holds now.
+fn made(
+    config: &Config,
+    args: &cli::report::Report,
+    clock: Clock,
+) -> anyhow::Result<Result<report::Report, ReportError>> {
+    let spec = spec(config, args, homes(config)?)?;
+    let money = money(config);
+    let now = Timestamp::from_millisecond(clock.now_ms())?;
+    let mut reader = open_reader(&config.db)?;
+    Ok(reader.snapshot(|snapshot| Ok(report::report(snapshot, &spec, &money, now)))?)
+}
+
+fn plain(args: &cli::report::Report) -> table::Plain {
+    table::Plain { width: width(), color: color(), chart: args.chart }
+}
+
+/// Why options that are fine by themselves make no sense here.
+fn misused(args: &cli::report::Report) -> Option<&'static str> {
+    let table = args.format() == cli::report::Format::Table;
+    let days = args
+        .kind
+        .parse::<Kind>()
+        .is_ok_and(|kind| matches!(kind, Kind::Daily | Kind::Weekly | Kind::Monthly));
+    if args.chart && !(table && days) {
+        return Some("--chart draws bars in a table of days, weeks or months; leave it out here");
+    }
+    if args.watch.is_some() && !table {
+        return Some("--watch redraws a table; leave it or the format out");
+    }
+    if args.watch.is_some() && !io::stdout().is_terminal() {
+        return Some("--watch redraws a terminal, and standard output is none; leave it out here");
+    }
+    None
+}
+
+/// The cursor to the top left corner; what is below it is cleared line by line
+/// while it is overwritten, so that nothing flickers.
+const HOME: &str = "\x1b[H";
+const CLEAR_TO_END_OF_LINE: &str = "\x1b[K";
+const CLEAR_BELOW: &str = "\x1b[J";
+
+/// The report, redrawn in place until a signal ends the process.
+fn watch(
+    config: &Config,
+    args: &cli::report::Report,
+    clock: Clock,
+    every: Duration,
+) -> anyhow::Result<ExitCode> {
+    loop {
+        let why = if args.no_scan { None } else { update_or_why(config, clock)? };
+        let made = match made(config, args, clock)? {
+            Ok(made) => made,
+            Err(error) => return refuse(error),
+        };
+        let mut text = Vec::new();
+        plain(args).render(&made, &mut text)?;
+        let mut text = String::from_utf8_lossy(&text).into_owned();
+        text.extend(why);
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        out.write_all(screen(&text, height()).as_bytes())?;
+        out.flush()?;
+        drop(out);
+        std::thread::sleep(every);
+    }
+}
+
+/// What redraws a terminal of so many lines. Of a longer text the end is shown:
+/// there are the newest days and the total.
+fn screen(text: &str, height: usize) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    let shown = &lines[lines.len().saturating_sub(height.saturating_sub(1))..];
+    let mut screen = HOME.to_owned();
+    for line in shown {
+        screen.push_str(line);
+        screen.push_str(CLEAR_TO_END_OF_LINE);
+        screen.push('\n');
+    }
+    screen.push_str(CLEAR_BELOW);
+    screen
 }
 
 /// Usage is a matter of its own exit code.
@@ -118,6 +208,7 @@ fn spec(config: &Config, args: &cli::report::Report, home: Vec<String>) -> Resul
         limit: args.limit.map(|limit| limit.to_string()),
         compact: args.compact,
         all: args.all,
+        no_cost: args.no_cost,
     };
     ReportSpec::new(kind, &options, &jiff::tz::TimeZone::system())
 }
@@ -160,6 +251,7 @@ pub(super) fn homes(config: &Config) -> anyhow::Result<Vec<String>> {
 pub(super) fn explain(config: &Config, args: &cli::explain::Explain) -> anyhow::Result<ExitCode> {
     let done = update_or_show(config, Clock::start())?;
     let chosen = homes(config)?;
+    let money = money(config);
     let explained = open_reader(&config.db)?.snapshot(|snapshot| {
         let mut dimensions = snapshot.dimensions()?;
         keep_homes(&mut dimensions, &chosen);
@@ -167,7 +259,7 @@ pub(super) fn explain(config: &Config, args: &cli::explain::Explain) -> anyhow::
             Ok(id) => id,
             Err(error) => return Ok(Err(error)),
         };
-        Ok(session::explain(snapshot, &dimensions, id))
+        Ok(session::explain(snapshot, &dimensions, id, &money))
     })??;
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {
@@ -249,7 +341,24 @@ fn width() -> usize {
     terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0).max(40))
 }
 
+/// Lines of the terminal.
+fn height() -> usize {
+    terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0))
+}
+
 /// Colour on a terminal only, and not where `NO_COLOR` is set.
 fn color() -> bool {
     io::stdout().is_terminal() && crate::config::Env::of_process().var("NO_COLOR").is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_redrawn_from_its_corner_and_shows_the_end_of_what_is_too_long() {
+        assert_eq!(screen("a\nb\n", 24), "\u{1b}[Ha\u{1b}[K\nb\u{1b}[K\n\u{1b}[J");
+        assert_eq!(screen("a\nb\nc", 3), "\u{1b}[Hb\u{1b}[K\nc\u{1b}[K\n\u{1b}[J");
+        assert_eq!(screen("", 0), "\u{1b}[H\u{1b}[J");
+    }
 }

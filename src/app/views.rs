@@ -1,7 +1,7 @@
 //! The answers behind the HTTP routes: snapshots of the ledger, put into the
 //! shapes of the surfaces.
 
-use std::path::PathBuf;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -9,7 +9,10 @@ use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 use super::clock::Clock;
+use super::money;
+use crate::config::Config;
 use crate::health::Health;
+use crate::ledger::money::Picodollars;
 use crate::store::read::{Reader, Snapshot};
 use crate::store::{StoreError, open_reader};
 use crate::surfaces::http::state::State;
@@ -21,32 +24,42 @@ use crate::surfaces::report::{self, Format as _, ReportError, json, session};
 
 /// Reads the ledger for whoever asks.
 pub struct LedgerViews {
-    db: PathBuf,
+    config: Config,
     timezone: TimeZone,
     calendar: Calendar,
     health: Arc<Health>,
     exporter: Exporter,
     clock: Clock,
     readers: Mutex<Vec<Reader>>,
+    live: Mutex<Option<(Marker, Live)>>,
 }
 
 impl LedgerViews {
     #[must_use]
     pub fn new(
-        db: PathBuf,
+        config: Config,
         timezone: TimeZone,
         health: Arc<Health>,
         exporter: Exporter,
         clock: Clock,
     ) -> Self {
         let calendar = Calendar::new(timezone.clone());
-        Self { db, timezone, calendar, health, exporter, clock, readers: Mutex::default() }
+        Self {
+            config,
+            timezone,
+            calendar,
+            health,
+            exporter,
+            clock,
+            readers: Mutex::default(),
+            live: Mutex::default(),
+        }
     }
 
     /// Runs `f` on a snapshot, on a connection of its own.
     fn read<T>(&self, f: impl FnOnce(&Snapshot<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut reader = idle.map_or_else(|| open_reader(&self.db), Ok)?;
+        let mut reader = idle.map_or_else(|| open_reader(&self.config.db), Ok)?;
         let read = reader.snapshot(f);
         if read.is_ok() {
             self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
@@ -58,28 +71,61 @@ impl LedgerViews {
         Timestamp::from_millisecond(self.clock.now_ms()).unwrap_or_default()
     }
 
-    /// A report row of every live session, and the total of all time.
-    fn live(&self, snapshot: &Snapshot<'_>) -> Result<(Vec<Map<String, Value>>, Value), ReportError> {
+    /// A report row of every live session, and the total of all time; made
+    /// again only when the ledger moved or another session is live.
+    fn live(&self, snapshot: &Snapshot<'_>) -> Result<Live, ReportError> {
+        let now = self.clock.now_ms();
+        let live = snapshot.active_sessions(sessions::window(now))?;
+        let tuples = snapshot.tuples()?;
+        let marker = Marker {
+            requests: tuples.iter().map(|row| row.requests).sum(),
+            tokens: tuples.iter().fold(0, |sum: u64, row| sum.saturating_add(row.tokens.total())),
+            adjustment: tuples.iter().map(|row| row.cost_adjustment).sum(),
+            journals: snapshot.journal_states()?,
+            live: live.keys().copied().collect(),
+        };
+        let mut made = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, known)) = &*made
+            && *of == marker
+        {
+            return Ok(known.clone());
+        }
+        let new = self.make_live(snapshot, &marker.live)?;
+        *made = Some((marker, new.clone()));
+        Ok(new)
+    }
+
+    fn make_live(&self, snapshot: &Snapshot<'_>, live: &[i64]) -> Result<Live, ReportError> {
         let options = Options { since: Some("all".into()), ..Options::default() };
         let spec = ReportSpec::new(Kind::Sessions, &options, &self.timezone)?;
-        let now = self.clock.now_ms();
-        let report = report::report(snapshot, &spec, self.now())?;
-        let live = snapshot.active_sessions(sessions::window(now))?;
+        let report = report::report(snapshot, &spec, &money(&self.config), self.now())?;
         let dimensions = snapshot.dimensions()?;
-        let is_live = |row: &Map<String, Value>| {
-            dimensions.sessions.values().any(|s| live.contains_key(&s.id) && row["session_id"] == s.session)
-        };
+        let ids: HashSet<&str> =
+            live.iter().filter_map(|id| dimensions.sessions.get(id)).map(|s| s.session.as_str()).collect();
         let mut report = serde_json::to_value(&report).unwrap_or_default();
         let rows = match report["rows"].take() {
             Value::Array(rows) => rows,
             _ => Vec::new(),
         };
         let rows = rows.into_iter().filter_map(|row| match row {
-            Value::Object(row) if is_live(&row) => Some(row),
+            Value::Object(row) if row["session_id"].as_str().is_some_and(|id| ids.contains(id)) => Some(row),
             _ => None,
         });
         Ok((rows.collect(), report["total"].take()))
     }
+}
+
+/// Rows of live sessions, and the total.
+type Live = (Vec<Map<String, Value>>, Value);
+
+/// What `live` rests on: the counters move with every request.
+#[derive(PartialEq)]
+struct Marker {
+    requests: u64,
+    tokens: u64,
+    adjustment: Picodollars,
+    journals: BTreeMap<String, u64>,
+    live: Vec<i64>,
 }
 
 impl Views for LedgerViews {
@@ -116,9 +162,11 @@ impl Views for LedgerViews {
             limit: text("limit")?,
             all: query.flag("all")?,
             compact: false,
+            no_cost: query.flag("no-cost")?,
         };
         let spec = ReportSpec::new(kind, &options, &self.timezone).map_err(|error| api_error(&error))?;
-        self.read(|snapshot| Ok(report::report(snapshot, &spec, self.now())))
+        let money = money(&self.config);
+        self.read(|snapshot| Ok(report::report(snapshot, &spec, &money, self.now())))
             .map_err(ReportError::from)
             .flatten()
             .map_err(|error| api_error(&error))
@@ -130,10 +178,11 @@ impl Views for LedgerViews {
     }
 
     fn session(&self, id: &str) -> Result<String, ApiError> {
+        let money = money(&self.config);
         let explain = |snapshot: &Snapshot<'_>| {
             let dimensions = snapshot.dimensions()?;
             let id = session::resolve(&dimensions, id)?;
-            session::explain(snapshot, &dimensions, id)
+            session::explain(snapshot, &dimensions, id, &money)
         };
         let report = self
             .read(|snapshot| Ok(explain(snapshot)))

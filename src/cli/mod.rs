@@ -170,6 +170,16 @@ mod tests {
     }
 
     #[test]
+    fn watching_has_a_default() {
+        for (line, want) in
+            [("report", None), ("report weekly --watch", Some(5)), ("report --watch 60 --chart", Some(60))]
+        {
+            let Command::Report(report) = parsed(line).unwrap().command else { panic!("report") };
+            assert_eq!(report.watch, want, "{line}");
+        }
+    }
+
+    #[test]
     fn one_format_at_a_time() {
         for (line, format) in [
             ("report", report::Format::Table),
@@ -192,7 +202,9 @@ mod tests {
         for line in [
             "report yearly",
             "report --by user",
-            "report --sort cost",
+            "report --sort price",
+            "report --watch 0",
+            "report --watch --json",
             "report --order up",
             "report --limit 0",
             "report --fromat csv",

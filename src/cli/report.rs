@@ -49,7 +49,7 @@ pub struct Report {
     pub breakdown: bool,
 
     /// Sort rows by a column [default: days by date, sessions by their last
-    /// request, others by tokens]
+    /// request, others by cost, then tokens]
     #[arg(long, value_name = "COLUMN", value_parser = columns(), help_heading = "Rows")]
     pub sort: Option<String>,
 
@@ -60,6 +60,10 @@ pub struct Report {
     /// At most this many rows; the rest is summed up in one
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Rows")]
     pub limit: Option<u64>,
+
+    /// Tokens only
+    #[arg(long, help_heading = "Rows")]
+    pub no_cost: bool,
 
     /// Few columns
     #[arg(long, help_heading = "Rows")]
@@ -86,6 +90,24 @@ pub struct Report {
     /// The same as --format markdown
     #[arg(long, conflicts_with_all = ["format"], help_heading = "Output")]
     pub markdown: bool,
+
+    /// A bar after each row: what it cost, or its tokens where nothing is priced.
+    /// For days, weeks and months
+    #[arg(long, help_heading = "Output")]
+    pub chart: bool,
+
+    /// Redraw the table every so many seconds, the ledger brought up to date
+    /// each time, until Ctrl-C
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        num_args = 0..=1,
+        default_missing_value = "5",
+        value_parser = clap::value_parser!(u64).range(1..=86_400),
+        conflicts_with_all = ["json", "csv", "markdown"],
+        help_heading = "Output"
+    )]
+    pub watch: Option<u64>,
 
     /// Report what the ledger holds, without reading the journals first
     #[arg(long)]
@@ -141,5 +163,6 @@ fn columns() -> PossibleValuesParser {
         PossibleValue::new("output"),
         PossibleValue::new("thoughts"),
         PossibleValue::new("total").alias("tokens"),
+        PossibleValue::new("cost").alias("cost_usd"),
     ])
 }

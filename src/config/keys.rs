@@ -32,6 +32,10 @@ keys! {
     TIMEZONE: "timezone", "GEMGAUGE_TIMEZONE", Some("--timezone"), "the zone that days begin in";
     PRICES_FILE: "prices.file", "GEMGAUGE_PRICES_FILE", Some("--prices"),
         "prices of your own, above the built-in ones";
+    CURRENCY_CODE: "currency.code", "GEMGAUGE_CURRENCY_CODE", None,
+        "the currency that people are shown, instead of US dollars";
+    CURRENCY_USD_RATE: "currency.usd_rate", "GEMGAUGE_CURRENCY_USD_RATE", None,
+        "what one US dollar is in it";
     STRICT: "strict", "GEMGAUGE_STRICT", None, "count and read to the letter of Sortie's documented rule";
     MAX_FILE_BYTES: "journals.max_file_bytes", "GEMGAUGE_JOURNALS_MAX_FILE_BYTES", None,
         "a larger journal is a failed read";

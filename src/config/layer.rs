@@ -35,6 +35,7 @@ pub struct Layer {
     pub db: Option<PathBuf>,
     pub timezone: Option<String>,
     pub prices: Option<PricesLayer>,
+    pub currency: Option<CurrencyLayer>,
     pub strict: Option<bool>,
     pub journals: Option<JournalsLayer>,
     pub metrics: Option<MetricsLayer>,
@@ -72,6 +73,14 @@ impl HomeEntry {
 #[serde(deny_unknown_fields)]
 pub struct PricesLayer {
     pub file: Option<PathBuf>,
+}
+
+/// Both as written: a number in YAML is read as its digits, not as a double.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CurrencyLayer {
+    pub code: Option<String>,
+    pub usd_rate: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -261,6 +270,10 @@ impl Layer {
             db: env.var(keys::DB.env).map(PathBuf::from),
             timezone: vars.parsed(&keys::TIMEZONE)?,
             prices: Some(PricesLayer { file: env.var(keys::PRICES_FILE.env).map(PathBuf::from) }),
+            currency: Some(CurrencyLayer {
+                code: vars.parsed(&keys::CURRENCY_CODE)?,
+                usd_rate: vars.parsed(&keys::CURRENCY_USD_RATE)?,
+            }),
             strict: vars.switch(&keys::STRICT)?,
             journals: Some(JournalsLayer {
                 max_file_bytes: vars.parsed(&keys::MAX_FILE_BYTES)?,

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ledger::budget::Budget;
-use crate::ledger::money::PriceTable;
+use crate::ledger::money::{Currency, PriceTable};
 
 pub use billing::{BillingChoice, HomeBilling, ListChoice, Pricing};
 pub use budgets::BudgetEntry;
@@ -40,8 +40,8 @@ pub use homes::{Home, HomeChoice};
 pub use hooks::{HookCommand, Hooks, Webhook, WebhookUrl};
 pub use keys::{Origin, Setting};
 pub use layer::{
-    Flags, HomeEntry, HooksLayer, JournalsLayer, Layer, Level, LogFormat, LogLayer, MetricsLayer,
-    PricesLayer, TelemetryPath, WebLayer, WebhookLayer,
+    CurrencyLayer, Flags, HomeEntry, HooksLayer, JournalsLayer, Layer, Level, LogFormat, LogLayer,
+    MetricsLayer, PricesLayer, TelemetryPath, WebLayer, WebhookLayer,
 };
 pub use listen::ListenAddress;
 pub use read::read_bounded;
@@ -60,6 +60,8 @@ pub struct Config {
     pub timezone: Option<String>,
     /// What the models cost: the built-in prices, below those of the user's file.
     pub prices: Arc<PriceTable>,
+    /// What people are shown costs in; `None`: US dollars.
+    pub currency: Option<Currency>,
     /// Read and count to the letter of Sortie's documented rule.
     pub strict: bool,
     pub journals: Journals,

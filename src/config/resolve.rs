@@ -11,7 +11,7 @@ use super::hooks::{Hooks, Webhook};
 use super::keys::{self, Key, Origin, Setting};
 use super::layer::{Flags, Layer, Level, LogFormat, TelemetryPath};
 use super::{Config, Journals, Log, Metrics, Web, budgets, file, homes, paths, prices};
-use crate::ledger::money::PriceTable;
+use crate::ledger::money::{Currency, PriceTable};
 
 /// Where `serve` listens unless told otherwise.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:10436";
@@ -26,6 +26,7 @@ pub(super) fn resolve(flags: &Flags, env: &Env) -> Result<Config, ConfigError> {
     let db = layers.db(env)?;
     let timezone = layers.timezone()?;
     let prices = Arc::new(layers.prices(env)?);
+    let currency = layers.currency()?;
     let strict = layers.value(&keys::STRICT, |l| l.strict, false);
     let journals = Journals {
         max_file_bytes: layers.at_least_1(
@@ -59,6 +60,7 @@ pub(super) fn resolve(flags: &Flags, env: &Env) -> Result<Config, ConfigError> {
         db,
         timezone,
         prices,
+        currency,
         strict,
         journals,
         metrics,
@@ -215,6 +217,37 @@ impl Layers<'_> {
         prices::load(path.as_deref())
     }
 
+    /// Neither means anything without the other.
+    fn currency(&mut self) -> Result<Option<Currency>, ConfigError> {
+        let (code_key, rate_key) = (&keys::CURRENCY_CODE, &keys::CURRENCY_USD_RATE);
+        let code = self.pick(code_key, |l| l.currency.as_ref()?.code.clone());
+        let rate = self.pick(rate_key, |l| l.currency.as_ref()?.usd_rate.clone());
+        let (code, rate) = match (code, rate) {
+            (Some(code), Some(rate)) => (code, rate),
+            (Some((code, origin)), None) => {
+                let message =
+                    format!("say what one US dollar is in {code}: rates are never looked up anywhere");
+                return Err(ConfigError::value(rate_key.key, origin, message));
+            }
+            (None, Some((_, origin))) => {
+                return Err(ConfigError::value(code_key.key, origin, "say which currency the rate is of"));
+            }
+            (None, None) => {
+                self.note(code_key, "USD", Origin::Default);
+                self.note(rate_key, "1", Origin::Default);
+                return Ok(None);
+            }
+        };
+        if let Err(error) = Currency::code_of(&code.0) {
+            return Err(ConfigError::value(code_key.key, code.1, error));
+        }
+        let currency = Currency::new(&code.0, &rate.0);
+        let currency = currency.map_err(|error| ConfigError::value(rate_key.key, rate.1.clone(), error))?;
+        self.note(code_key, code.0, code.1);
+        self.note(rate_key, rate.0, rate.1);
+        Ok(Some(currency))
+    }
+
     fn web(&mut self) -> Result<Web, ConfigError> {
         let key = &keys::LISTEN_ADDRESS;
         let default = || (vec![DEFAULT_ADDRESS.parse().expect("the default is an address")], Origin::Default);
@@ -357,6 +390,8 @@ mod tests {
             &Flags::default(),
             &[
                 ("GEMGAUGE_HOME", "/nowhere/a:/nowhere/b"),
+                ("GEMGAUGE_CURRENCY_CODE", "EUR"),
+                ("GEMGAUGE_CURRENCY_USD_RATE", "0.92"),
                 ("GEMGAUGE_JOURNALS_MAX_FILE_BYTES", "1"),
                 ("GEMGAUGE_JOURNALS_MAX_LINE_BYTES", "2"),
                 ("GEMGAUGE_JOURNALS_RESCAN_SECONDS", "3"),
@@ -408,6 +443,27 @@ mod tests {
     }
 
     #[test]
+    fn a_currency_has_a_code_and_an_exact_rate() {
+        let currency = |text: &str| {
+            let (_dir, env) = with_file(text);
+            Config::load(&Flags::default(), &env).map(|config| config.currency.map(|c| c.to_string()))
+        };
+        let read = |text| currency(text).unwrap().unwrap();
+        assert_eq!(read("currency: {code: EUR, usd_rate: \"0.92\"}\n"), "1 USD = 0.92 EUR");
+        assert_eq!(read("currency: {code: JPY, usd_rate: 151.123456}\n"), "1 USD = 151.123456 JPY");
+        assert_eq!(currency("currency:\n").unwrap(), None);
+        for (text, expected) in [
+            ("currency: {code: euro, usd_rate: 1}\n", "config.yml): `euro` is no currency"),
+            ("currency: {code: EUR, usd_rate: 0}\n", "config.yml): `0` cannot be what one US dollar"),
+            ("currency: {code: EUR, usd_rate: -1}\n", "currency.usd_rate ("),
+            ("currency: {code: EUR, rate: 1}\n", "line 1, currency.rate"),
+        ] {
+            let error = currency(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
     fn a_misspelt_variable_is_named() {
         let config = load(&Flags::default(), &[("GEMGAUGE_DBB", "/x"), ("GEMGAUGE_CONFIG", "")]).unwrap();
         assert_eq!(config.unknown_variables, ["GEMGAUGE_DBB"]);
@@ -421,6 +477,8 @@ mod tests {
                 "timezone ($GEMGAUGE_TIMEZONE): `Mars/Olympus` is no time zone",
             ),
             (("GEMGAUGE_STRICT", "maybe"), "strict ($GEMGAUGE_STRICT): `maybe` is neither true nor false"),
+            (("GEMGAUGE_CURRENCY_CODE", "EUR"), "currency.usd_rate ($GEMGAUGE_CURRENCY_CODE): say what one"),
+            (("GEMGAUGE_CURRENCY_USD_RATE", "1"), "currency.code ($GEMGAUGE_CURRENCY_USD_RATE): say which"),
             (
                 ("GEMGAUGE_METRICS_MAX_TUPLES", "0"),
                 "metrics.max_tuples ($GEMGAUGE_METRICS_MAX_TUPLES): 0 would",

@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::ledger::money::{Picodollars, Rate};
+use crate::ledger::money::{Currency, Picodollars, Rate};
 
 /// US dollars as a JSON number with all its digits: `0.1975`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,17 @@ pub struct Usd(pub Picodollars);
 impl Serialize for Usd {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let number = RawValue::from_string(self.0.to_string()).expect("a decimal is a JSON number");
+        number.serialize(serializer)
+    }
+}
+
+/// The same amount in another currency, with all its digits.
+#[derive(Clone, Copy, Debug)]
+pub struct Local<'c>(pub &'c Currency, pub Picodollars);
+
+impl Serialize for Local<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let number = RawValue::from_string(self.0.exact(self.1)).expect("a decimal is a JSON number");
         number.serialize(serializer)
     }
 }

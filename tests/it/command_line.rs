@@ -26,6 +26,24 @@ fn what_cannot_be_understood_exits_with_2_and_prints_nothing() {
 }
 
 #[test]
+fn options_that_make_no_sense_together_exit_with_2_and_say_why() {
+    for (args, why) in [
+        (&["report", "--watch"][..], "--watch redraws a terminal, and standard output is none"),
+        (&["report", "--watch", "9", "--format", "csv"], "--watch redraws a table"),
+        (&["report", "models", "--chart"], "--chart draws bars in a table of days, weeks or months"),
+        (&["report", "--chart", "--json"], "--chart draws bars in a table"),
+        (
+            &["report", "--sort", "cost", "--no-cost"],
+            "rows cannot be sorted by a cost that no-cost leaves out",
+        ),
+    ] {
+        let said = Sandbox::new().run(args);
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?}: {}", said.err);
+        assert!(said.err.contains(why), "{args:?}: {}", said.err);
+    }
+}
+
+#[test]
 fn a_wrong_configuration_names_its_file_its_line_and_its_key() {
     let sandbox = Sandbox::new();
     let path =

@@ -105,6 +105,7 @@ fn what_is_not_there_or_not_understood_is_an_error_in_json() {
         ("DELETE", "/api/v1/state", 405, "method_not_allowed"),
         ("GET", "/api/v1/report/daily?since=never", 400, "bad_parameter"),
         ("GET", "/api/v1/report/daily?timezone=Mars/Olympus", 400, "bad_parameter"),
+        ("GET", "/api/v1/report/daily?sort=cost&no-cost=true", 400, "bad_parameter"),
         ("GET", "/api/v1/report/daily?color=red", 400, "unknown_parameter"),
         ("GET", "/api/v1/sessions/%ff", 400, "bad_path"),
     ] {

@@ -57,6 +57,11 @@ impl Picodollars {
     /// is never shown as nothing.
     #[must_use]
     pub fn dollars(self, rounding: Rounding) -> String {
+        self.written("$", rounding)
+    }
+
+    /// The same with another mark of a currency before it.
+    pub(super) fn written(self, mark: &str, rounding: Rounding) -> String {
         let size = self.0.unsigned_abs();
         let decimals = if size == 0 || size >= Self::DOLLAR.0.unsigned_abs() {
             2
@@ -73,7 +78,7 @@ impl Picodollars {
         let sign = if units < 0 { "-" } else { "" };
         let scale = 10_u128.pow(u32::try_from(shown).expect("at most twelve"));
         let units = units.unsigned_abs();
-        format!("{sign}${}.{:0shown$}", thousands(units / scale), units % scale)
+        format!("{sign}{mark}{}.{:0shown$}", thousands(units / scale), units % scale)
     }
 
     /// The amount in units of 10^-decimals dollars.

@@ -5,12 +5,14 @@
 
 pub mod amount;
 pub mod cost;
+pub mod currency;
 pub mod rate;
 pub mod sum;
 pub mod table;
 
 pub use amount::{Picodollars, Rounding};
 pub use cost::{ClassCosts, Cost, Tier};
+pub use currency::{Currency, CurrencyError};
 pub use rate::{Rate, RateError, Rates};
 pub use sum::{CostBound, CostFigure, CostSum};
 pub use table::{AliasRow, Billing, Day, PriceList, PriceRow, PriceTable, TableError, Unpriced, Validity};

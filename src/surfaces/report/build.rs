@@ -10,6 +10,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::filter::Selection;
+use super::money::{Costs, Money, Pays};
 use super::range::Range;
 use super::sort::sort;
 use super::spec::{Dimension, Kind, ReportSpec};
@@ -17,6 +18,7 @@ use super::time;
 use super::tree::{Key, Path, Sum, parts};
 use crate::ledger::bound::{Reason, Reasons};
 use crate::ledger::model::{Role, UNKNOWN};
+use crate::ledger::money::{Billing, CostSum};
 use crate::ledger::spend::Spend;
 use crate::store::read::{Dimensions, RequestRow, SessionRow};
 
@@ -34,6 +36,8 @@ pub struct Report {
     pub rest: Option<(usize, Spend)>,
     /// The sum of the rows and the rest.
     pub total: Spend,
+    /// `None`: nobody asked for costs, and no figure has one.
+    pub costs: Option<Costs>,
     pub sessions: SessionCounts,
     /// Whether the ledger knows more than one home.
     pub several_homes: bool,
@@ -68,6 +72,8 @@ pub struct Row {
     /// By name.
     pub models: Vec<String>,
     pub spend: Spend,
+    /// How its homes pay.
+    pub pays: Pays,
     /// No file that held its requests remains.
     pub source_deleted: bool,
     /// By the first of [`Report::by`] that is not the class.
@@ -97,6 +103,7 @@ pub struct Silent {
 /// sessions that never had one.
 pub struct Build<'a> {
     spec: &'a ReportSpec,
+    money: &'a Money,
     dimensions: &'a Dimensions,
     range: Range,
     selection: Selection,
@@ -104,14 +111,17 @@ pub struct Build<'a> {
     answered: BTreeSet<i64>,
     sums: BTreeMap<Path, Sum>,
     unmeasured: usize,
+    /// Models that have tokens without a price.
+    unpriced: BTreeSet<i64>,
 }
 
 impl<'a> Build<'a> {
     #[must_use]
-    pub fn new(spec: &'a ReportSpec, range: Range, dimensions: &'a Dimensions) -> Self {
+    pub fn new(spec: &'a ReportSpec, money: &'a Money, range: Range, dimensions: &'a Dimensions) -> Self {
         let unknown = dimensions.models.iter().find(|(_, name)| *name == UNKNOWN);
         Self {
             spec,
+            money,
             dimensions,
             range,
             selection: spec.filters.select(dimensions),
@@ -119,7 +129,18 @@ impl<'a> Build<'a> {
             answered: BTreeSet::new(),
             sums: BTreeMap::new(),
             unmeasured: 0,
+            unpriced: BTreeSet::new(),
         }
+    }
+
+    /// A figure of nothing yet: it costs nothing, or has no cost where nobody
+    /// asked for one.
+    fn nothing(&self) -> Spend {
+        let mut spend = Spend::default();
+        if !self.spec.no_cost {
+            spend.add_cost(&CostSum::default());
+        }
+        spend
     }
 
     fn session(&self, id: i64) -> &'a SessionRow {
@@ -149,6 +170,12 @@ impl<'a> Build<'a> {
         let path = self.path(session, Some(day), Some(request.model_id), request.role);
         let sum = self.sums.entry(path).or_default();
         sum.spend.add_request(request.role, request.reading);
+        if !self.spec.no_cost {
+            sum.spend.add_cost(&request.cost);
+            if request.cost.any_unpriced() {
+                self.unpriced.insert(request.model_id);
+            }
+        }
         sum.spend.demote(Reasons::WATCHER_ONLY.union(session.reasons));
         sum.saw(Some(request.at));
         sum.models.insert(Some(request.model_id));
@@ -187,7 +214,9 @@ impl<'a> Build<'a> {
             return;
         }
         let path = self.path(session, day, self.unknown_model, Role::Main);
+        let nothing = self.nothing();
         let sum = self.sums.entry(path).or_default();
+        sum.spend.add(&nothing);
         if asked(session) {
             sum.spend.add_unmeasured();
             let reasons = Reasons::WATCHER_ONLY.with(Reason::NoFigure);
@@ -232,7 +261,7 @@ impl<'a> Build<'a> {
         for leaf in &self.sums {
             groups.entry(leaf.0[0].expect("a path begins with its row")).or_default().push(leaf);
         }
-        let mut whole = Sum::default();
+        let mut whole = Sum { spend: self.nothing(), ..Sum::default() };
         let mut rows = Vec::with_capacity(groups.len());
         for (key, leaves) in groups {
             let mut sum = Sum::default();
@@ -256,6 +285,7 @@ impl<'a> Build<'a> {
             rows,
             rest,
             total: whole.spend,
+            costs: (!self.spec.no_cost).then(|| self.costs(&whole)),
             sessions: SessionCounts {
                 all: whole.sessions.len(),
                 deleted: whole.sessions.iter().filter(|id| self.session(**id).source_deleted).count(),
@@ -263,6 +293,34 @@ impl<'a> Build<'a> {
             },
             several_homes: self.dimensions.homes.len() > 1,
             unmatched: self.spec.filters.unmatched(self.dimensions),
+        }
+    }
+
+    fn billing(&self, home_id: i64) -> Billing {
+        self.money.pricing(self.dimensions.homes.get(&home_id)).billing
+    }
+
+    fn homes(&self, sum: &Sum) -> BTreeSet<i64> {
+        sum.sessions.iter().map(|id| self.session(*id).home_id).collect()
+    }
+
+    fn pays(&self, sum: &Sum) -> Pays {
+        Pays::of(self.homes(sum).into_iter().map(|id| self.billing(id)))
+    }
+
+    fn costs(&self, whole: &Sum) -> Costs {
+        let names = |keys: &mut dyn Iterator<Item = Key>| {
+            let mut names: Vec<_> = keys.map(|key| self.name(key)).collect();
+            names.sort();
+            names
+        };
+        let homes = self.homes(whole).into_iter();
+        Costs {
+            as_of: self.money.as_of(),
+            pays: self.pays(whole),
+            seats: names(&mut homes.filter(|id| self.billing(*id) == Billing::Seat).map(Key::Home)),
+            unpriced_models: names(&mut self.unpriced.iter().map(|id| Key::Model(Some(*id)))),
+            currency: self.money.currency.clone(),
         }
     }
 
@@ -286,6 +344,7 @@ impl<'a> Build<'a> {
             first_at: sum.first_at,
             last_at: sum.last_at,
             models,
+            pays: self.pays(&sum),
             spend: sum.spend,
             source_deleted: sum.sessions.iter().all(|id| self.session(*id).source_deleted),
             parts,

@@ -1,7 +1,8 @@
 //! Comma-separated values after RFC 4180, for spreadsheets and scripts.
 //!
 //! One header with names that never change, one line a row or part, no total:
-//! a column can be summed. An unmeasured figure has empty cells. Names are the
+//! a column can be summed. By class there are no costs: the ledger keeps what a
+//! request costs, not what each of its classes does. An unmeasured figure has empty cells. Names are the
 //! bytes they are.
 
 use std::borrow::Cow;
@@ -27,9 +28,19 @@ impl Format for Csv {
             names.extend(Class::ALL.map(Class::as_str));
         }
         names.extend(["total", "bound", "reasons", "first_at", "last_at"]);
+        let costs = flatten::costs(report).is_some();
+        if costs {
+            names.extend(["cost_usd", "cost_bound", "unpriced_tokens"]);
+        }
         record(out, names)?;
         for line in flatten::lines(report, &Class::ALL) {
-            record(out, cells(&keys, by_class, &line))?;
+            let mut cells = cells(&keys, by_class, &line);
+            if let Some(cost) = line.spend().cost().filter(|_| costs) {
+                cells.push(cost.usd.map_or_else(String::new, |usd| usd.to_string()).into());
+                cells.push(cost.bound.as_str().into());
+                cells.push(cost.unpriced_tokens.to_string().into());
+            }
+            record(out, cells)?;
         }
         Ok(())
     }
@@ -83,13 +94,13 @@ mod tests {
     fn one_header_and_a_line_a_row() {
         let want = "\
 session,project,home,requests,subagent_requests,uncached_input,cached_input,tool_input,output,thoughts,total,\
-bound,reasons,first_at,last_at\r
+bound,reasons,first_at,last_at,cost_usd,cost_bound,unpriced_tokens\r
 77aa0b1c-9d8e-4f7a-8b6c-5d4e3f2a1b0c,api,ana,0,0,,,,,,,\
-unmeasured,model_unobserved;no_figure;orphan,2026-11-30T08:01:00.000Z,2026-11-30T08:01:00.000Z\r
+unmeasured,model_unobserved;no_figure;orphan,2026-11-30T08:01:00.000Z,2026-11-30T08:01:00.000Z,,unmeasured,0\r
 5e1d20aa-3b3b-4c4c-8d8d-9e9e0f0f1a1a,web,ana,3,1,6400,1700,0,135,70,8305,\
-at_least,model_unobserved;orphan,2026-11-29T23:30:00.000Z,2026-11-30T00:20:00.000Z\r
+at_least,model_unobserved;orphan,2026-11-29T23:30:00.000Z,2026-11-30T00:20:00.000Z,0.0034595,at_least,0\r
 b4265a7e-16f4-4a8e-9b1c-0d2e4f6a8c1b,api,ana,2,0,6801,26526,0,433,983,34743,\
-at_least,model_unobserved;orphan,2026-11-28T09:01:00.000Z,2026-11-28T09:05:00.000Z\r
+at_least,model_unobserved;orphan,2026-11-28T09:01:00.000Z,2026-11-28T09:05:00.000Z,0.025977,at_least,0\r
 ";
         assert_eq!(render(&Csv, &report(Kind::Sessions, &[("home", "ana")])), want);
     }

@@ -1,6 +1,7 @@
 //! A report as lines under key columns: what the table, CSV and Markdown share.
 
 use super::build::{Part, Report, Row};
+use super::money::Costs;
 use super::spec::{Dimension, Kind};
 use crate::ledger::bound::Bound;
 use crate::ledger::spend::Spend;
@@ -144,6 +145,12 @@ pub(super) fn lines<'r>(report: &'r Report, classes: &[Class]) -> Vec<Line<'r>> 
 
 pub(super) fn by_class(report: &Report) -> bool {
     report.by.contains(&Dimension::Class)
+}
+
+/// What there is to say about costs, unless there are none or the lines are of
+/// classes, which have none.
+pub(super) fn costs(report: &Report) -> Option<&Costs> {
+    report.costs.as_ref().filter(|_| !by_class(report))
 }
 
 /// The classes that people are shown: tool input only where there is any.

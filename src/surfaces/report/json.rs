@@ -6,10 +6,13 @@ use std::io;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::build::{Part, Report, Row};
+use super::money::{Costs, Pays};
 use super::spec::{Dimension, Kind};
 use super::{Format, time};
+use crate::ledger::money::CostFigure;
 use crate::ledger::spend::Spend;
 use crate::ledger::tokens::{Class, Classes};
+use crate::surfaces::money::{Local, Usd};
 
 /// The version of the shape.
 pub const SCHEMA: u32 = 1;
@@ -45,13 +48,23 @@ impl Serialize for Report {
         map.serialize_entry("timezone", time::zone_name(&self.timezone))?;
         map.serialize_entry("since", &self.range.since.map(|day| day.to_string()))?;
         map.serialize_entry("until", &self.range.until.map(|day| day.to_string()))?;
+        let costs = self.costs.as_ref();
+        if let Some(costs) = costs {
+            map.serialize_entry("prices", &costs.as_of.map(|day| day.to_string()))?;
+            if let Some(currency) = &costs.currency {
+                map.serialize_entry("currency", currency.code())?;
+            }
+        }
         let (kind, by) = (self.kind, self.by.as_slice());
-        let rows: Vec<_> = self.rows.iter().map(|row| RowOf { kind, by, row }).collect();
+        let rows: Vec<_> = self.rows.iter().map(|row| RowOf { kind, by, row, costs }).collect();
         map.serialize_entry("rows", &rows)?;
         if let Some((rows, spend)) = &self.rest {
-            map.serialize_entry("rest", &SumOf { rows: Some(*rows), spend })?;
+            map.serialize_entry("rest", &SumOf { rows: Some(*rows), spend, pays: None, costs })?;
         }
-        map.serialize_entry("total", &SumOf { rows: None, spend: &self.total })?;
+        map.serialize_entry(
+            "total",
+            &SumOf { rows: None, spend: &self.total, pays: costs.map(|costs| costs.pays), costs },
+        )?;
         map.end()
     }
 }
@@ -61,16 +74,17 @@ pub(super) struct RowOf<'r> {
     pub(super) kind: Kind,
     pub(super) by: &'r [Dimension],
     pub(super) row: &'r Row,
+    pub(super) costs: Option<&'r Costs>,
 }
 
 /// What it is of (its key and, by kind, the session, home, project and start),
 /// then its figure.
 impl Serialize for RowOf<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { kind, by, row } = self;
+        let Self { kind, by, row, costs } = *self;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("key", &row.key)?;
-        if *kind == Kind::Sessions {
+        if kind == Kind::Sessions {
             map.serialize_entry("session_id", &row.key)?;
         }
         if let Some(home) = &row.home {
@@ -79,28 +93,50 @@ impl Serialize for RowOf<'_> {
         if let Some(project) = &row.project {
             map.serialize_entry("project", project)?;
         }
-        if *kind == Kind::Sessions {
+        if kind == Kind::Sessions {
             map.serialize_entry("started_at", &row.started_at.map(time::iso))?;
         }
         map.serialize_entry("last_at", &row.last_at.map(time::iso))?;
         map.serialize_entry("models", &row.models)?;
-        figure(&mut map, &row.spend)?;
+        figure(&mut map, &row.spend, Some(row.pays), costs)?;
         map.serialize_entry("source_deleted", &row.source_deleted)?;
-        breakdown(&mut map, by, &row.spend, &row.parts)?;
+        breakdown(&mut map, by, &row.spend, &row.parts, costs)?;
         map.end()
     }
 }
 
 /// A figure with its claim: requests, tokens (`null`: unmeasured), bound,
-/// reasons, basis, turns.
-fn figure<M: SerializeMap>(map: &mut M, spend: &Spend) -> Result<(), M::Error> {
+/// reasons, basis, its cost where one is asked for, turns.
+fn figure<M: SerializeMap>(
+    map: &mut M,
+    spend: &Spend,
+    pays: Option<Pays>,
+    costs: Option<&Costs>,
+) -> Result<(), M::Error> {
     map.serialize_entry("requests", &spend.requests)?;
     map.serialize_entry("subagent_requests", &spend.subagent_requests)?;
     map.serialize_entry("tokens", &spend.tokens().map(TokensOf))?;
     map.serialize_entry("bound", &spend.bound())?;
     map.serialize_entry("reasons", &spend.reasons)?;
     map.serialize_entry("basis", &spend.basis)?;
+    if let Some((figure, costs)) = spend.cost().zip(costs) {
+        cost(map, figure, costs)?;
+        if let Some(pays) = pays {
+            map.serialize_entry("billing", pays.as_str())?;
+        }
+    }
     map.serialize_entry("turns", &spend.turns)
+}
+
+/// Dollars with all their digits (`null`: nothing priced), what they claim, the
+/// tokens they leave out; the same in the user's currency where there is one.
+pub(super) fn cost<M: SerializeMap>(map: &mut M, figure: CostFigure, costs: &Costs) -> Result<(), M::Error> {
+    map.serialize_entry("cost_usd", &figure.usd.map(Usd))?;
+    if let Some(currency) = &costs.currency {
+        map.serialize_entry("cost_local", &figure.usd.map(|usd| Local(currency, usd)))?;
+    }
+    map.serialize_entry("cost_bound", figure.bound.as_str())?;
+    map.serialize_entry("unpriced_tokens", &figure.unpriced_tokens)
 }
 
 /// `by_model` and the like: the parts of a figure, each with the next
@@ -110,12 +146,14 @@ fn breakdown<M: SerializeMap>(
     by: &[Dimension],
     spend: &Spend,
     parts: &[Part],
+    costs: Option<&Costs>,
 ) -> Result<(), M::Error> {
     match by.split_first() {
         None => Ok(()),
         Some((Dimension::Class, _)) => map.serialize_entry("by_class", &classes(spend)),
         Some((dimension, by)) => {
-            let parts: Vec<_> = parts.iter().map(|part| PartOf { dimension: *dimension, by, part }).collect();
+            let parts: Vec<_> =
+                parts.iter().map(|part| PartOf { dimension: *dimension, by, part, costs }).collect();
             map.serialize_entry(dimension.by_key(), &parts)
         }
     }
@@ -125,14 +163,16 @@ struct PartOf<'r> {
     dimension: Dimension,
     by: &'r [Dimension],
     part: &'r Part,
+    costs: Option<&'r Costs>,
 }
 
 impl Serialize for PartOf<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry(self.dimension.as_str(), &self.part.key)?;
-        figure(&mut map, &self.part.spend)?;
-        breakdown(&mut map, self.by, &self.part.spend, &self.part.parts)?;
+        let Part { spend, parts, .. } = self.part;
+        figure(&mut map, spend, None, self.costs)?;
+        breakdown(&mut map, self.by, spend, parts, self.costs)?;
         map.end()
     }
 }
@@ -144,7 +184,9 @@ struct ClassOf {
     bound: &'static str,
 }
 
-/// Nothing where nothing was measured.
+/// Nothing where nothing was measured. A class has no cost of its own here: the
+/// ledger keeps what a request costs, not what each of its classes does, and the
+/// rates differ by day, list and tier.
 fn classes(spend: &Spend) -> Vec<ClassOf> {
     let bound = spend.bound().as_str();
     let of = |tokens: Classes| Class::ALL.map(|class| (class.as_str(), tokens.get(class)));
@@ -155,6 +197,8 @@ fn classes(spend: &Spend) -> Vec<ClassOf> {
 struct SumOf<'r> {
     rows: Option<usize>,
     spend: &'r Spend,
+    pays: Option<Pays>,
+    costs: Option<&'r Costs>,
 }
 
 impl Serialize for SumOf<'_> {
@@ -163,7 +207,7 @@ impl Serialize for SumOf<'_> {
         if let Some(rows) = self.rows {
             map.serialize_entry("rows", &rows)?;
         }
-        figure(&mut map, self.spend)?;
+        figure(&mut map, self.spend, self.pays, self.costs)?;
         map.end()
     }
 }
@@ -196,17 +240,20 @@ mod tests {
     #[test]
     fn the_shape_and_its_order() {
         let want = concat!(
-            r#"{"schema":1,"kind":"sessions","timezone":"UTC","since":"2026-11-24","until":"2026-11-30","rows":["#,
+            r#"{"schema":1,"kind":"sessions","timezone":"UTC","since":"2026-11-24","until":"2026-11-30","#,
+            r#""prices":"2026-11-30","rows":["#,
             r#"{"key":"5e1d20aa-3b3b-4c4c-8d8d-9e9e0f0f1a1a","session_id":"5e1d20aa-3b3b-4c4c-8d8d-9e9e0f0f1a1a","#,
             r#""home":"ana","project":"web","started_at":"2026-11-29T23:20:00.000Z","#,
             r#""last_at":"2026-11-30T00:20:00.000Z","models":["gemini-2.5-flash","gemini-2.5-pro"],"#,
             r#""requests":3,"subagent_requests":1,"tokens":{"uncached_input":6400,"cached_input":1700,"#,
             r#""tool_input":0,"output":135,"thoughts":70,"total":8305},"bound":"at_least","#,
             r#""reasons":["model_unobserved","orphan"],"basis":["journal"],"#,
+            r#""cost_usd":0.0034595,"cost_bound":"at_least","unpriced_tokens":0,"billing":"metered","#,
             r#""turns":{"complete":0,"lower_bound":0,"unknown":0},"source_deleted":true}],"#,
             r#""total":{"requests":3,"subagent_requests":1,"tokens":{"uncached_input":6400,"cached_input":1700,"#,
             r#""tool_input":0,"output":135,"thoughts":70,"total":8305},"bound":"at_least","#,
             r#""reasons":["model_unobserved","orphan"],"basis":["journal"],"#,
+            r#""cost_usd":0.0034595,"cost_bound":"at_least","unpriced_tokens":0,"billing":"metered","#,
             r#""turns":{"complete":0,"lower_bound":0,"unknown":0}}}"#,
             "\n",
         );
@@ -223,6 +270,42 @@ mod tests {
         assert_eq!(json["rows"], json!([]));
         assert_eq!(json["total"]["bound"], "exact");
         assert_eq!(json["total"]["tokens"]["total"], 0);
+    }
+
+    #[test]
+    fn what_has_no_price_is_no_zero() {
+        let json = value(Kind::Sessions, &[("session", "77aa0b1c")]);
+        assert_eq!(
+            (&json["rows"][0]["cost_usd"], &json["rows"][0]["cost_bound"]),
+            (&Value::Null, &json!("unmeasured"))
+        );
+        let json = value(Kind::Daily, &[("until", "2026-01-01")]);
+        assert_eq!((&json["total"]["cost_usd"], &json["total"]["cost_bound"]), (&json!(0), &json!("exact")));
+        let json = value(Kind::Homes, &[]);
+        let billing: Vec<_> =
+            json["rows"].as_array().expect("rows").iter().map(|row| &row["billing"]).collect();
+        assert_eq!(
+            (billing, &json["total"]["billing"]),
+            (vec![&json!("seat"), &json!("metered")], &json!("mixed"))
+        );
+    }
+
+    #[test]
+    fn without_costs_nothing_speaks_of_them() {
+        let text = render(&Json::default(), &report(Kind::Sessions, &[("no-cost", ""), ("by", "model")]));
+        for word in ["cost", "price", "billing"] {
+            assert!(!text.contains(word), "{text}");
+        }
+    }
+
+    #[test]
+    fn another_currency_stands_beside_the_dollars() {
+        let mut report = report(Kind::Homes, &[("home", "ana")]);
+        let currency = crate::ledger::money::Currency::new("EUR", "0.92").expect("a currency");
+        report.costs.as_mut().expect("costs").currency = Some(currency);
+        let text = render(&Json::default(), &report);
+        assert!(text.contains(r#""prices":"2026-11-30","currency":"EUR","rows""#), "{text}");
+        assert!(text.contains(r#""cost_usd":0.0294365,"cost_local":0.02708158,"cost_bound""#), "{text}");
     }
 
     #[test]

@@ -13,13 +13,13 @@ use super::csv::Csv;
 use super::json::Json;
 use super::markdown::Markdown;
 use super::range::RangeSpec;
-use super::sample::{build_of, ms, render, zones};
+use super::sample::{build_of, money, ms, render, zones};
 use super::spec::{Dimension, Kind, ReportSpec, SortKey};
 use super::table::Plain;
 use super::{flatten, spec};
 use crate::ledger::bound::{Bound, Reason, Reasons};
 use crate::ledger::model::Role;
-use crate::ledger::money::CostSum;
+use crate::ledger::money::{CostBound, CostSum, Picodollars, PriceList};
 use crate::ledger::spend::Spend;
 use crate::ledger::tokens::{Class, Classes, Reading};
 use crate::store::read::{Dimensions, HomeRow, ProjectRow, RequestRow, SessionRow};
@@ -71,16 +71,23 @@ fn world() -> impl Strategy<Value = World> {
     let reading = (count(), count(), prop_oneof![3 => Just(0), 1 => count()], count(), count()).prop_map(
         |(prompt, cached, tool, output, thoughts)| Reading { prompt, cached, tool, output, thoughts },
     );
-    let request = (1..=8_i64, 1..=4_i64, any::<bool>(), -4 * DAY..4 * DAY, reading);
+    let request = (1..=8_i64, 1..=4_i64, any::<bool>(), -4 * DAY..4 * DAY, reading, 0..8_u8);
     let session = ("[0-9a-f]{8}-[0-9a-f]{4}", 1..=4_i64, proptest::option::of(-4 * DAY..4 * DAY), 0..8_u8);
     let dimensions = subsequence(Dimension::ALL.to_vec(), 0..=5).prop_shuffle();
     (
-        (0..HOURS.len(), 0..zones().len(), dimensions, 0..5_usize, proptest::option::of(1..4_usize)),
+        (
+            0..HOURS.len(),
+            0..zones().len(),
+            dimensions,
+            0..5_usize,
+            proptest::option::of(1..4_usize),
+            proptest::bool::weighted(0.25),
+        ),
         proptest::collection::vec(request, 0..24),
         proptest::collection::vec(session, 8),
         proptest::collection::vec(name(), 10),
     )
-        .prop_map(|((hour, zone, mut by, since, limit), requests, sessions, names)| {
+        .prop_map(|((hour, zone, mut by, since, limit, no_cost), requests, sessions, names)| {
             let middle = ms(HOURS[hour]);
             by.sort_by_key(|dimension| *dimension == Dimension::Class);
             let since = [None, Some("all"), Some("today"), Some("3d"), Some("week")][since];
@@ -89,21 +96,23 @@ fn world() -> impl Strategy<Value = World> {
                 limit,
                 range: RangeSpec::parse(since, None).expect("a range"),
                 all: limit.is_some(),
+                no_cost,
                 ..ReportSpec::of(Kind::Daily, zones().swap_remove(zone))
             };
-            let requests = requests.into_iter().zip(1..).map(|((session, model, sub, at, reading), id)| {
-                let role = if sub { Role::Subagent } else { Role::Main };
-                RequestRow {
-                    id,
-                    session_id: session,
-                    model_id: model,
-                    role,
-                    at: middle + at,
-                    reading,
-                    model_inferred: false,
-                    cost: CostSum::default(),
-                }
-            });
+            let requests =
+                requests.into_iter().zip(1..).map(|((session, model, sub, at, reading, price), id)| {
+                    let role = if sub { Role::Subagent } else { Role::Main };
+                    RequestRow {
+                        id,
+                        session_id: session,
+                        model_id: model,
+                        role,
+                        at: middle + at,
+                        reading,
+                        model_inferred: false,
+                        cost: cost(price, &reading),
+                    }
+                });
             World {
                 requests: requests.collect(),
                 dimensions: dimensions_of(middle, sessions, &names),
@@ -111,6 +120,20 @@ fn world() -> impl Strategy<Value = World> {
                 now: middle + 3 * DAY,
             }
         })
+}
+
+/// What such a request costs: mostly at the one price or the other, at times at
+/// the lower of two, as an estimate, or at none.
+fn cost(price: u8, reading: &Reading) -> CostSum {
+    let money = money();
+    let name = if price.is_multiple_of(2) { "gemini-2.5-pro" } else { "gemini-2.5-flash" };
+    let row = money.table.price(name, PriceList::GeminiApi, 0).expect("a price");
+    match price {
+        0..5 => (&row.cost(reading)).into(),
+        5 => CostSum::priced(row.cost(reading).total(), CostBound::AtLeast),
+        6 => (&row.estimate(&reading.classes())).into(),
+        _ => CostSum::unpriced(reading.classes().total()),
+    }
 }
 
 type SessionSeed = (String, i64, Option<i64>, u8);
@@ -152,24 +175,40 @@ fn parts_add_up(spend: &Spend, parts: &[Part]) {
     }
 }
 
-/// Tokens in the range by another way: the zone's offset and whole days.
+/// Tokens in the range by another way.
 fn by_offsets(world: &World, report: &Report) -> (u64, Classes) {
+    let mut sum = (0, Classes::default());
+    for request in in_range(world, report) {
+        sum.0 += 1;
+        sum.1.add(&request.reading.classes());
+    }
+    sum
+}
+
+/// What is priced and the tokens that are not, the same way.
+fn costs_by_offsets(world: &World, report: &Report) -> (Picodollars, u64) {
+    let (mut usd, mut unpriced) = (0, 0_u64);
+    for request in in_range(world, report) {
+        usd += request.cost.amount().get();
+        unpriced = unpriced.saturating_add(request.cost.unpriced_tokens());
+    }
+    (Picodollars::new(usd), unpriced)
+}
+
+/// The requests in the range by the zone's offset and whole days.
+fn in_range<'w>(world: &'w World, report: &Report) -> Vec<&'w RequestRow> {
     let day = |date: jiff::civil::Date| {
         let epoch = jiff::civil::date(1970, 1, 1);
         i64::from(epoch.until(date).expect("days").get_days())
     };
-    let mut sum = (0, Classes::default());
-    for request in &world.requests {
+    let within = |request: &&RequestRow| {
         let at = Timestamp::from_millisecond(request.at).expect("a time");
         let shown = request.at + i64::from(world.spec.timezone.to_offset(at).seconds()) * 1000;
         let today = shown.div_euclid(DAY);
         let since = report.range.since.is_none_or(|since| day(since) <= today);
-        if since && report.range.until.is_none_or(|until| today <= day(until)) {
-            sum.0 += 1;
-            sum.1.add(&request.reading.classes());
-        }
-    }
-    sum
+        since && report.range.until.is_none_or(|until| today <= day(until))
+    };
+    world.requests.iter().filter(within).collect()
 }
 
 /// A reader of RFC 4180 written for this test.
@@ -205,11 +244,23 @@ proptest! {
         for kind in Kind::ALL {
             let report = world.report(*kind);
             let rest = report.rest.iter().map(|(_, spend)| spend);
-            prop_assert_eq!(sum(report.rows.iter().map(|row| &row.spend).chain(rest)), report.total);
+            let mut added = sum(report.rows.iter().map(|row| &row.spend).chain(rest));
+            if !world.spec.no_cost {
+                added.add_cost(&CostSum::default());
+            }
+            prop_assert_eq!(added, report.total);
+            prop_assert_eq!(report.total.cost().is_some(), !world.spec.no_cost);
             report.rows.iter().for_each(|row| parts_add_up(&row.spend, &row.parts));
             let (requests, tokens) = by_offsets(&world, &report);
             prop_assert_eq!(report.total.requests, requests);
             prop_assert_eq!(report.total.tokens().unwrap_or_default(), tokens);
+            if let Some(cost) = report.total.cost() {
+                let (usd, unpriced) = costs_by_offsets(&world, &report);
+                prop_assert_eq!(cost.usd.unwrap_or_default(), usd);
+                prop_assert_eq!(cost.unpriced_tokens, unpriced);
+                prop_assert_eq!(unpriced > 0, !report.costs.iter().all(|c| c.unpriced_models.is_empty()));
+                prop_assert!(requests == 0 || cost.bound != CostBound::Exact);
+            }
             let keys: BTreeSet<_> = report.rows.iter().map(|row| (&row.key, &row.home)).collect();
             prop_assert_eq!(keys.len(), report.rows.len());
             totals.push(report.total);
@@ -238,7 +289,8 @@ proptest! {
     #[test]
     fn no_line_of_a_table_is_wider_than_80_columns(world in world()) {
         for kind in Kind::ALL {
-            let text = render(&Plain::default(), &world.report(*kind));
+            let plain = Plain { chart: world.spec.limit.is_none(), ..Plain::default() };
+            let text = render(&plain, &world.report(*kind));
             for line in text.lines() {
                 prop_assert!(line.width() <= 80, "{}\n{}", line, text);
                 prop_assert!(!line.contains('\u{1b}'), "{}", text);
@@ -264,6 +316,12 @@ proptest! {
                     line.class.map_or_else(|| tokens.total(), |class| tokens.get(class)).to_string()
                 });
                 prop_assert_eq!(&cells[place], &total.unwrap_or_default());
+                let place = read[0].iter().position(|name| name == "cost_usd");
+                prop_assert_eq!(place.is_some(), flatten::costs(&report).is_some());
+                if let Some(place) = place {
+                    let usd = line.spend().cost().and_then(|cost| cost.usd);
+                    prop_assert_eq!(&cells[place], &usd.map_or_else(String::new, |usd| usd.to_string()));
+                }
             }
         }
     }

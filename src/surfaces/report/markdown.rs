@@ -30,11 +30,24 @@ impl Format for Markdown {
             titles.extend(classes.iter().map(|class| flatten::class_title(*class).to_owned()));
         }
         titles.push("Total".to_owned());
+        let costs = flatten::costs(report);
+        let gaps = costs.is_some_and(|costs| !costs.unpriced_models.is_empty());
+        titles.extend(costs.map(|_| "Cost".to_owned()));
+        titles.extend(gaps.then(|| "Unpriced".to_owned()));
         rules.resize(titles.len(), "---:");
         writeln!(out, "| {} |", titles.join(" | "))?;
         writeln!(out, "| {} |", rules.join(" | "))?;
 
-        let numbers = |spend: &Spend, class: Option<Class>| figures(report, spend, class, &classes);
+        let numbers = |spend: &Spend, class: Option<Class>| {
+            let mut cells = figures(report, spend, class, &classes);
+            if let Some(costs) = costs {
+                cells.push(costs.shown(spend.cost()));
+            }
+            if gaps {
+                cells.push(number::thousands(spend.cost().map_or(0, |cost| cost.unpriced_tokens)));
+            }
+            cells
+        };
         for line in flatten::lines(report, &classes) {
             let mut cells: Vec<String> = keys.iter().map(|key| escaped(key.shown(&line))).collect();
             cells.extend(numbers(line.spend(), line.class));
@@ -98,6 +111,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::money::CostSum;
     use crate::surfaces::report::sample::{render, report};
     use crate::surfaces::report::spec::Kind;
 
@@ -106,16 +120,30 @@ mod tests {
         let want = "\
 **Projects · 2026-11-01 to 2026-11-30 (the last 30 days) · UTC**
 
-| Project | Home | Requests | Fresh | Cached | Output | Thoughts | Total |
-| :--- | :--- | ---: | ---: | ---: | ---: | ---: | ---: |
-| web | ana | 3 | 6,400 | 1,700 | 135 | 70 | ≥ 8,305 |
-| **Total** |  | **3** | **6,400** | **1,700** | **135** | **70** | **≥ 8,305** |
+| Project | Home | Requests | Fresh | Cached | Output | Thoughts | Total | Cost |
+| :--- | :--- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+| web | ana | 3 | 6,400 | 1,700 | 135 | 70 | ≥ 8,305 | ≥ $0.0034 |
+| **Total** |  | **3** | **6,400** | **1,700** | **135** | **70** | **≥ 8,305** | **≥ $0.0034** |
 
 - Time zone: UTC. Sources: journal.
 - ≥ at least: seen only by the journal watcher, and journals leave out cancelled, router and web-search requests.
 - The session's journal is already deleted. Its figures are kept.
+- Costs at list prices of 2026-11-30.
 ";
         assert_eq!(render(&Markdown, &report(Kind::Projects, &[("project", "web")])), want);
+    }
+
+    #[test]
+    fn tokens_without_a_price_have_a_column_where_there_are_any() {
+        let mut report = report(Kind::Homes, &[("home", "ana")]);
+        report.costs.as_mut().expect("costs").unpriced_models = vec!["gemini-9".to_owned()];
+        let gap = CostSum::unpriced(1_182);
+        report.rows[0].spend.add_cost(&gap);
+        report.total.add_cost(&gap);
+        let text = render(&Markdown, &report);
+        assert!(text.contains(" | Cost | Unpriced |\n"), "{text}");
+        assert!(text.contains(" | ≥ $0.0294 | 1,182 |\n"), "{text}");
+        assert!(text.contains("\n- unpriced: 1,182 tokens of gemini-9 have no price (gemgauge prices).\n"));
     }
 
     #[test]

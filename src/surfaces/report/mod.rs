@@ -1,6 +1,7 @@
 //! Spend tables for people and scripts.
 //!
-//! - **In**: a snapshot of the ledger, a [`ReportSpec`], the time it is asked at.
+//! - **In**: a snapshot of the ledger, a [`ReportSpec`], prices and how homes pay
+//!   ([`Money`]), the time it is asked at.
 //! - **Out**: a [`Report`], and its text in one of four formats ([`Format`]); one
 //!   session with its requests ([`session`]).
 //! - **Never**: decide what a figure claims (it asks `ledger`), read the clock or
@@ -9,12 +10,14 @@
 //!   then [`table`] (what a person sees).
 
 pub mod build;
+mod chart;
 pub mod csv;
 pub mod filter;
 mod flatten;
 mod grid;
 pub mod json;
 pub mod markdown;
+pub mod money;
 mod notes;
 mod number;
 pub mod range;
@@ -40,6 +43,7 @@ use std::io;
 use jiff::Timestamp;
 
 pub use build::{Part, Report, Row};
+pub use money::{Costs, Money, Pays};
 pub use spec::{Options, ReportSpec};
 
 use crate::store::StoreError;
@@ -58,6 +62,8 @@ pub enum ReportError {
     Reversed { since: String, until: String },
     #[error("limit cannot be \"{0}\"; use a whole number from 1, or leave it out for all rows")]
     Limit(String),
+    #[error("rows cannot be sorted by a cost that no-cost leaves out; sort by total instead")]
+    SortWithoutCost,
     #[error("there is no time zone \"{0}\"; use an IANA name such as UTC or Europe/Berlin")]
     Zone(String),
     #[error("no session begins with \"{0}\"; `gemgauge report sessions --since all` lists them")]
@@ -93,11 +99,16 @@ pub trait Format {
 ///
 /// # Errors
 /// A range that ends before it begins, or whatever the store says.
-pub fn report(snapshot: &Snapshot<'_>, spec: &ReportSpec, now: Timestamp) -> Result<Report, ReportError> {
+pub fn report(
+    snapshot: &Snapshot<'_>,
+    spec: &ReportSpec,
+    money: &Money,
+    now: Timestamp,
+) -> Result<Report, ReportError> {
     let dimensions = snapshot.dimensions()?;
     let range = spec.range.resolve(spec.kind.default_days(), &spec.timezone, now)?;
     let millis = range.millis(&spec.timezone);
-    let mut build = build::Build::new(spec, range, &dimensions);
+    let mut build = build::Build::new(spec, money, range, &dimensions);
     snapshot.requests(millis, |request| build.add(&request))?;
     let mut silent = Vec::new();
     for mut candidate in build.silent() {

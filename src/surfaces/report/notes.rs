@@ -1,9 +1,12 @@
 //! What stands below a table: what the figures rest on and what they lack.
 
 use super::build::Report;
+use super::money::{Costs, Pays};
 use super::spec::Kind;
-use super::time;
+use super::{flatten, number, time};
 use crate::ledger::bound::{Bound, Reason, Reasons};
+use crate::ledger::money::{Billing, CostBound};
+use crate::ledger::spend::Spend;
 
 /// `Daily report · 2026-11-01 to 2026-11-30 (30 days) · UTC`.
 pub(super) fn heading(report: &Report) -> String {
@@ -49,7 +52,48 @@ pub(super) fn notes(report: &Report) -> Vec<String> {
             "Journals already deleted: those of {deleted} of {all} sessions. Their figures are kept."
         )),
     }
+    if let Some(costs) = flatten::costs(report) {
+        notes.extend(self::costs(costs, &report.total));
+    }
     notes.extend(report.unmatched.iter().cloned());
+    notes
+}
+
+/// What the costs are, and what they leave out.
+fn costs(costs: &Costs, total: &Spend) -> Vec<String> {
+    let mut prices = match costs.as_of {
+        Some(day) => format!("Costs at list prices of {day}"),
+        None => "Costs at list prices".to_owned(),
+    };
+    if let Some(currency) = &costs.currency {
+        prices.push_str(&format!(", {currency}"));
+    }
+    let mut notes = vec![prices + "."];
+    let figure = total.cost();
+    if figure.is_some_and(|cost| cost.bound == CostBound::Estimate) {
+        notes.push(
+            "~ estimate: a source tells no cached tokens apart, so it may be too high or low.".to_owned(),
+        );
+    }
+    match figure.map_or(0, |cost| cost.unpriced_tokens) {
+        0 => {}
+        tokens => notes.push(format!(
+            "unpriced: {} {} of {} {} no price (gemgauge prices).",
+            number::thousands(tokens),
+            if tokens == 1 { "token" } else { "tokens" },
+            costs.unpriced_models.join(", "),
+            if tokens == 1 { "has" } else { "have" },
+        )),
+    }
+    if costs.pays == Pays::As(Billing::Seat) {
+        notes.push("A seat is not billed by the token: list-price equivalent, not an invoice.".to_owned());
+    } else if !costs.seats.is_empty() {
+        let homes = if costs.seats.len() == 1 { "Home" } else { "Homes" };
+        notes.push(format!(
+            "{homes} with a seat: {}; there it is a list-price equivalent, not an invoice.",
+            costs.seats.join(", ")
+        ));
+    }
     notes
 }
 

@@ -4,12 +4,14 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::build::{Build, Report};
+use super::money::Money;
 use super::range::Range;
 use super::spec::{Kind, Options, ReportSpec};
 use super::{Format, spec};
+use crate::config::Pricing;
 use crate::ledger::bound::{Reason, Reasons};
 use crate::ledger::model::Role;
-use crate::ledger::money::CostSum;
+use crate::ledger::money::{Billing, CostSum, Day, PriceList, PriceRow, PriceTable, Rate, Rates, Validity};
 use crate::ledger::tokens::Reading;
 use crate::store::read::{Dimensions, HomeRow, ProjectRow, RequestRow, SessionRow};
 
@@ -67,7 +69,45 @@ pub(super) fn request(id: i64, session_id: i64, model_id: i64, at: &str, reading
         at: ms(at),
         reading,
         model_inferred: false,
-        cost: CostSum::unpriced(reading.classes().total()),
+        cost: cost(model_id, reading),
+    }
+}
+
+fn cost(model_id: i64, reading: Reading) -> CostSum {
+    let table = money().table;
+    let name = if model_id == 1 { "gemini-2.5-pro" } else { "gemini-2.5-flash" };
+    table
+        .price(name, PriceList::GeminiApi, ms(NOW))
+        .map_or_else(|_| CostSum::unpriced(reading.classes().total()), |row| (&row.cost(&reading)).into())
+}
+
+/// Two models at the rates of 2026; ana pays by the token, bob has a seat.
+pub(super) fn money() -> Money {
+    let rates = |input, cached, output| {
+        let rate = |text| Rate::per_million(text).expect("a rate");
+        Rates { input: rate(input), cached: rate(cached), output: rate(output), thoughts: None }
+    };
+    let row = |model: &str, low, high| PriceRow {
+        model: model.to_owned(),
+        list: PriceList::GeminiApi,
+        valid: Validity::default(),
+        low,
+        high,
+        at_least: false,
+        retired: false,
+        source: "https://example.com/prices".to_owned(),
+    };
+    let rows = vec![
+        row("gemini-2.5-pro", rates("1.25", "0.125", "10"), Some(rates("2.5", "0.25", "15"))),
+        row("gemini-2.5-flash", rates("0.3", "0.03", "2.5"), None),
+    ];
+    let pays = |billing| Pricing { billing, list: PriceList::GeminiApi };
+    Money {
+        table: PriceTable::new(rows, Vec::new(), Some(Day(20_787))).expect("a table").into(),
+        homes: [("/home/ana", pays(Billing::Metered)), ("/home/bob", pays(Billing::Seat))]
+            .map(|(path, pays)| (path.to_owned(), pays))
+            .into(),
+        currency: None,
     }
 }
 
@@ -93,7 +133,8 @@ pub(super) fn build_of(
     dimensions: &Dimensions,
     requests: &[RequestRow],
 ) -> Report {
-    let mut build = Build::new(spec, range, dimensions);
+    let money = money();
+    let mut build = Build::new(spec, &money, range, dimensions);
     requests.iter().for_each(|request| build.add(request));
     let mut silent = build.silent();
     silent.retain(|silent| !requests.iter().any(|request| request.session_id == silent.session_id));
@@ -121,6 +162,7 @@ pub(super) fn options(pairs: &[(&str, &str)]) -> Options {
             "breakdown" => options.breakdown = true,
             "compact" => options.compact = true,
             "all" => options.all = true,
+            "no-cost" => options.no_cost = true,
             other => panic!("no option {other}"),
         }
     }

@@ -1,15 +1,18 @@
 //! One session with its requests and the story of its figure: `explain` and
 //! `GET /api/v1/sessions/{id}`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use jiff::tz::TimeZone;
 
 use super::build::Row;
+use super::money::{Costs, Money, Pays};
 use super::{ReportError, json, notes, number, session_text};
 use crate::ledger::bound::{Bound, Reason, Reasons};
 use crate::ledger::identity::nameless_part;
-use crate::ledger::model::{Role, UNKNOWN};
+use crate::ledger::model::{Role, UNKNOWN, canonical};
+use crate::ledger::money::{Billing, Cost, CostFigure, CostSum, PriceList, PriceRow, Rates, Unpriced};
 use crate::ledger::spend::Spend;
 use crate::ledger::tokens::Classes;
 use crate::store::read::{Dimensions, RequestRow, SessionRow, Snapshot, UndecodableRow};
@@ -72,6 +75,9 @@ pub struct SessionReport {
     pub undecodable: Vec<UndecodableRow>,
     /// Sentences that say why the figure is what it is.
     pub story: Vec<String>,
+    pub costs: Costs,
+    /// Whose prices its home pays.
+    pub list: PriceList,
 }
 
 /// One request with its names.
@@ -85,6 +91,42 @@ pub struct Request {
     pub model_inferred: bool,
     pub role: Role,
     pub tokens: Classes,
+    /// What the ledger says it costs.
+    pub cost: CostFigure,
+    /// What the prices in force say: the same, unless they or the home's list
+    /// changed since the ledger priced it.
+    pub price: Result<Price, Unpriced>,
+}
+
+impl Request {
+    /// The price that led to its cost.
+    #[must_use]
+    pub fn price_of_cost(&self) -> Option<&Price> {
+        self.price.as_ref().ok().filter(|price| self.cost.usd == Some(price.cost.total()))
+    }
+}
+
+/// How prices make a cost of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Price {
+    pub row: PriceRow,
+    /// The name that an alias of the table stands for the row's model by.
+    pub alias: Option<String>,
+    pub cost: Cost,
+}
+
+impl Price {
+    fn of(money: &Money, list: PriceList, model: &str, request: &RequestRow) -> Result<Self, Unpriced> {
+        let row = money.table.price(model, list, request.at)?;
+        let alias = (row.model != canonical(model)).then(|| canonical(model).to_owned());
+        Ok(Self { row: row.clone(), alias, cost: row.cost(&request.reading) })
+    }
+
+    /// The rates that its tier has.
+    #[must_use]
+    pub fn rates(&self) -> &Rates {
+        self.row.rates(self.cost.tier)
+    }
 }
 
 /// Everything the ledger knows of one session (a key of [`Dimensions::sessions`]).
@@ -95,10 +137,11 @@ pub fn explain(
     snapshot: &Snapshot<'_>,
     dimensions: &Dimensions,
     session_id: i64,
+    money: &Money,
 ) -> Result<SessionReport, ReportError> {
     let requests = snapshot.session_requests(session_id)?;
     let undecodable = snapshot.session_undecodable(session_id)?;
-    Ok(build(dimensions, session_id, &requests, undecodable))
+    Ok(build(dimensions, session_id, &requests, undecodable, money))
 }
 
 /// The pure part of [`explain`].
@@ -111,11 +154,16 @@ pub fn build(
     session_id: i64,
     requests: &[(String, RequestRow)],
     undecodable: Vec<UndecodableRow>,
+    money: &Money,
 ) -> SessionReport {
     let session = dimensions.sessions.get(&session_id).expect("the session is of these dimensions");
+    let home = dimensions.homes.get(&session.home_id);
+    let pricing = money.pricing(home);
     let mut spend = Spend::default();
+    spend.add_cost(&CostSum::default());
     for (_, request) in requests {
         spend.add_request(request.role, request.reading);
+        spend.add_cost(&request.cost);
         spend.demote(Reasons::WATCHER_ONLY);
     }
     let unmeasured = requests.is_empty() && (session.prompts.is_some() || !session.reasons.is_empty());
@@ -127,13 +175,18 @@ pub fn build(
 
     let requests: Vec<Request> = requests
         .iter()
-        .map(|(id, request)| Request {
-            id: id.clone(),
-            at: request.at,
-            model: dimensions.models.get(&request.model_id).map_or(UNKNOWN, String::as_str).to_owned(),
-            model_inferred: request.model_inferred,
-            role: request.role,
-            tokens: request.reading.classes(),
+        .map(|(id, request)| {
+            let model = dimensions.models.get(&request.model_id).map_or(UNKNOWN, String::as_str);
+            Request {
+                id: id.clone(),
+                at: request.at,
+                model: model.to_owned(),
+                model_inferred: request.model_inferred,
+                role: request.role,
+                tokens: request.reading.classes(),
+                cost: request.cost.figure(Bound::Exact),
+                price: Price::of(money, pricing.list, model, request),
+            }
         })
         .collect();
     let silent = session.prompts.map(|(_, last)| last).or(session.started_at);
@@ -143,18 +196,72 @@ pub fn build(
     let project = dimensions.projects.get(&session.project_id).map(|project| project.name.clone());
     let row = Row {
         key: session.session.clone(),
-        home: dimensions.homes.get(&session.home_id).map(|home| home.name.clone()),
+        home: home.map(|home| home.name.clone()),
         project: Some(project.unwrap_or_else(|| UNKNOWN.to_owned())),
         started_at: session.started_at,
         first_at: requests.iter().map(|request| request.at).min().or(silent),
         last_at: requests.iter().map(|request| request.at).max().or(silent),
         models,
         spend,
+        pays: Pays::As(pricing.billing),
         source_deleted: session.source_deleted,
         parts: Vec::new(),
     };
-    let story = story(session, &row, &requests, &undecodable);
-    SessionReport { row, requests, undecodable, story }
+    let costs = costs(money, &row, &requests);
+    let mut story = story(session, &row, &requests, &undecodable);
+    story.extend(cost_story(&requests));
+    SessionReport { row, requests, undecodable, story, costs, list: pricing.list }
+}
+
+fn costs(money: &Money, row: &Row, requests: &[Request]) -> Costs {
+    let unpriced = requests.iter().filter(|request| request.cost.unpriced_tokens > 0);
+    let models: BTreeSet<_> = unpriced.map(|request| request.model.clone()).collect();
+    let seat = row.pays == Pays::As(Billing::Seat);
+    Costs {
+        as_of: money.as_of(),
+        pays: row.pays,
+        seats: row.home.iter().filter(|_| seat).cloned().collect(),
+        unpriced_models: models.into_iter().collect(),
+        currency: money.currency.clone(),
+    }
+}
+
+/// Where the cost leaves something out, or is not what prices now make of it.
+fn cost_story(requests: &[Request]) -> Vec<String> {
+    let mut gaps: BTreeMap<(Unpriced, &str), (usize, u64)> = BTreeMap::new();
+    let (mut newly, mut other) = (0, 0);
+    for request in requests {
+        match (&request.price, request.cost.unpriced_tokens) {
+            (Err(why), tokens) if tokens > 0 => {
+                let gap = gaps.entry((*why, &request.model)).or_default();
+                *gap = (gap.0 + 1, gap.1.saturating_add(tokens));
+            }
+            (Ok(_), tokens) if tokens > 0 => newly += 1,
+            // No tokens cost nothing at any price, and at none.
+            (Err(_), _) if request.tokens.total() == 0 => {}
+            _ if request.price_of_cost().is_none() => other += 1,
+            _ => {}
+        }
+    }
+    let requests = |n: usize| if n == 1 { "1 request".to_owned() } else { format!("{n} requests") };
+    let mut story = Vec::new();
+    for ((why, model), (count, tokens)) in gaps {
+        let tokens = number::thousands(tokens);
+        story.push(format!("No price for {} to {model} ({tokens} tokens): {why}.", requests(count)));
+    }
+    if newly > 0 {
+        story.push(format!(
+            "{} had no price when the ledger took it in, and would have one now.",
+            requests(newly)
+        ));
+    }
+    if other > 0 {
+        story.push(format!(
+            "{} would cost something else at the prices now in force; the ledger keeps its first price.",
+            requests(other)
+        ));
+    }
+    story
 }
 
 /// Why the figure is what it is.
@@ -247,6 +354,8 @@ impl SessionReport {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::ledger::money::{AliasRow, CostBound, Picodollars, PriceTable, Validity};
+    use crate::ledger::tokens::Reading;
     use crate::surfaces::report::sample;
     use crate::surfaces::report::spec::Kind;
 
@@ -262,7 +371,13 @@ pub(super) mod tests {
             at: sample::ms("2026-11-30T10:01:00Z"),
             settled: false,
         };
-        build(&sample::dimensions(), id, &requests, if id == 4 { vec![torn] } else { Vec::new() })
+        build(
+            &sample::dimensions(),
+            id,
+            &requests,
+            if id == 4 { vec![torn] } else { Vec::new() },
+            &sample::money(),
+        )
     }
 
     fn text(id: i64, width: usize) -> String {
@@ -316,12 +431,13 @@ Started  2026-11-30 10:00:00
 Active   2026-11-30 10:01:00 (UTC)
 Sources  journal
 Tokens   ≥ 1,237,789
+Cost     ≥ $0.1084 (gemini-api, seat: list-price equivalent, not an invoice)
 
-Time      Model               Fresh     Cached  Output  Thoughts        Total
-─────────────────────────────────────────────────────────────────────────────
-10:01:00  gemini-2.5-flash  234,567  1,000,000   3,210        12    1,237,789
-─────────────────────────────────────────────────────────────────────────────
-Total                       234,567  1,000,000   3,210        12  ≥ 1,237,789
+Time      Model        Fresh     Cached  Output  Think        Total       Cost
+──────────────────────────────────────────────────────────────────────────────
+10:01:00  2.5-flash  234,567  1,000,000   3,210     12    1,237,789    $0.1084
+──────────────────────────────────────────────────────────────────────────────
+Total                234,567  1,000,000   3,210     12  ≥ 1,237,789  ≥ $0.1084
 
 The figure is the one request its journals hold.
 It is a lower bound: seen only by the journal watcher, and journals leave out
@@ -330,6 +446,11 @@ It is a lower bound: seen only by the journal watcher, and journals leave out
 1 journal line could not be decoded and may hold a request.
 - not_json: tmp/scratch/chats/session-2026-11-30T10-00-0c7713fe.jsonl at byte
   4711
+1 request at gemini-2.5-flash, price from https://example.com/prices:
+- 234,567 uncached × $0.3/M = $0.0703701
+- 1,000,000 cached × $0.03/M = $0.03
+- 3,210 output × $2.5/M = $0.008025
+- 12 thoughts × $2.5/M = $0.00003
 ";
         assert_eq!(text(4, 80), want);
     }
@@ -337,15 +458,114 @@ It is a lower bound: seen only by the journal watcher, and journals leave out
     #[test]
     fn what_was_never_answered_has_no_figure_and_says_so() {
         let text = text(3, 80);
-        assert!(text.contains("Tokens   — (unmeasured)\n\nA person prompted this session"), "{text}");
+        assert!(
+            text.contains(
+                "Tokens   — (unmeasured)\nCost     — (unmeasured)\n\nA person prompted this session"
+            ),
+            "{text}"
+        );
     }
 
     #[test]
     fn requests_of_several_days_keep_their_day_in_80_columns() {
         let text = text(2, 80);
-        assert!(text.contains("\n11-30 00:10  2.5-flash  subagent  5,000 "), "{text}");
+        assert!(text.contains("\n11-30 00:10 2.5-flash subagent 5,000 "), "{text}");
         assert!(text.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 80), "{text}");
-        assert!(text.ends_with("Its journals are deleted by now; the figure is what was read before.\n"));
+        assert!(text.contains("Its journals are deleted by now; the figure is what was read before.\n"));
+        assert!(text.contains("\n2 requests at gemini-2.5-flash, price from https://example.com/prices:\n"));
+    }
+
+    /// Session 1 with its first request as `change` makes it, and an alias `pro`.
+    fn changed(change: impl FnOnce(&mut RequestRow), model: &str) -> SessionReport {
+        let mut dimensions = sample::dimensions();
+        dimensions.models.insert(3, model.to_owned());
+        let mut request = sample::requests().swap_remove(0);
+        change(&mut request);
+        let mut money = sample::money();
+        let alias = AliasRow {
+            alias: "pro".to_owned(),
+            model: "gemini-2.5-pro".to_owned(),
+            valid: Validity::default(),
+            source: String::new(),
+        };
+        let aliases = PriceTable::new(Vec::new(), vec![alias], None).expect("a table");
+        money.table = PriceTable::clone(&money.table).below(aliases).into();
+        build(&dimensions, 1, &[("m1".to_owned(), request)], Vec::new(), &money)
+    }
+
+    #[test]
+    fn a_cost_is_derived_class_by_class() {
+        let report = changed(|request| request.model_id = 3, "pro");
+        let price = report.requests[0].price.as_ref().expect("a price");
+        assert_eq!(price.alias.as_deref(), Some("pro"));
+        let mut out = Vec::new();
+        report.write_text(&TimeZone::UTC, 80, false, &mut out).expect("a Vec takes everything");
+        let text = String::from_utf8(out).expect("UTF-8");
+        assert!(text.contains("\nCost     ≥ $0.0156 (gemini-api, metered)\n"), "{text}");
+        let want = "
+1 request at pro as gemini-2.5-pro, up to 200,000 tokens, price from
+  https://example.com/prices:
+- 3,801 uncached × $1.25/M = $0.00475125
+- 11,526 cached × $0.125/M = $0.00144075
+- 23 output × $10/M = $0.00023
+- 919 thoughts × $10/M = $0.00919
+";
+        assert!(text.ends_with(want), "{text}");
+    }
+
+    #[test]
+    fn a_long_prompt_shows_its_tier() {
+        let report = changed(
+            |request| {
+                request.reading.prompt = 250_000;
+                request.cost = (&sample::money()
+                    .table
+                    .price("gemini-2.5-pro", PriceList::GeminiApi, 0)
+                    .expect("a price")
+                    .cost(&request.reading))
+                    .into();
+            },
+            "x",
+        );
+        let mut out = Vec::new();
+        report.write_text(&TimeZone::UTC, 100, false, &mut out).expect("a Vec takes everything");
+        let text = String::from_utf8(out).expect("UTF-8");
+        assert!(text.contains("  Tier  ") && text.contains("  high  "), "{text}");
+        assert!(text.contains("1 request at gemini-2.5-pro, above 200,000 tokens, price from"), "{text}");
+    }
+
+    #[test]
+    fn where_the_ledger_and_the_prices_part_it_is_said() {
+        let unpriced = |request: &mut RequestRow| request.cost = CostSum::unpriced(16_269);
+        let other = |request: &mut RequestRow| {
+            request.cost = CostSum::priced(Picodollars::DOLLAR, CostBound::Exact);
+        };
+        let unknown = |request: &mut RequestRow| {
+            unpriced(request);
+            request.model_id = 3;
+        };
+        let empty = |request: &mut RequestRow| {
+            unknown(request);
+            (request.reading, request.cost) = (Reading::default(), CostSum::unpriced(0));
+        };
+        assert!(changed(empty, "gemini-9").story.iter().all(|said| !said.contains("price")));
+        for (report, want) in [
+            (
+                changed(unknown, "gemini-9"),
+                "No price for 1 request to gemini-9 (16,269 tokens): the price table does not know its model.",
+            ),
+            (
+                changed(unpriced, "x"),
+                "1 request had no price when the ledger took it in, and would have one now.",
+            ),
+            (
+                changed(other, "x"),
+                "1 request would cost something else at the prices now in force; the ledger keeps its first price.",
+            ),
+        ] {
+            assert_eq!(report.story.last().map(String::as_str), Some(want));
+            assert_eq!(report.requests[0].price_of_cost(), None);
+        }
     }
 
     #[test]

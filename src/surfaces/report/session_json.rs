@@ -4,21 +4,35 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::json::{RowOf, SCHEMA, TokensOf};
-use super::session::{Request, SessionReport};
+use super::money::Costs;
+use super::session::{Price, Request, SessionReport};
 use super::spec::Kind;
-use super::time;
+use super::{json, time};
+use crate::ledger::money::CostFigure;
 use crate::ledger::spend::Source;
+use crate::ledger::tokens::Class;
 use crate::store::read::UndecodableRow;
+use crate::surfaces::money::{Usd, per_million};
 
 /// `session` is the row of the sessions report; the lists stand beside it.
 impl Serialize for SessionReport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("schema", &SCHEMA)?;
-        map.serialize_entry("session", &RowOf { kind: Kind::Sessions, by: &[], row: &self.row })?;
+        map.serialize_entry("prices", &self.costs.as_of.map(|day| day.to_string()))?;
+        map.serialize_entry("price_list", self.list.as_str())?;
+        if let Some(currency) = &self.costs.currency {
+            map.serialize_entry("currency", currency.code())?;
+        }
+        map.serialize_entry(
+            "session",
+            &RowOf { kind: Kind::Sessions, by: &[], row: &self.row, costs: Some(&self.costs) },
+        )?;
         let sources: Vec<_> = self.row.spend.basis.iter().map(|source| self.seen_by(source)).collect();
         map.serialize_entry("sources", &sources)?;
-        map.serialize_entry("requests", &self.requests.iter().map(RequestJson::of).collect::<Vec<_>>())?;
+        let requests: Vec<_> =
+            self.requests.iter().map(|request| RequestJson::of(request, &self.costs)).collect();
+        map.serialize_entry("requests", &requests)?;
         let undecodable: Vec<_> = self.undecodable.iter().map(UndecodableJson::of).collect();
         map.serialize_entry("undecodable", &undecodable)?;
         map.serialize_entry("story", &self.story)?;
@@ -52,10 +66,70 @@ struct RequestJson<'r> {
     model_inferred: bool,
     role: &'static str,
     tokens: TokensOf,
+    #[serde(flatten)]
+    cost: CostOf<'r>,
+    /// How the prices in force make a cost of it; `null`: they do not.
+    price: Option<PriceJson<'r>>,
+    /// Why they do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unpriced: Option<&'static str>,
+}
+
+struct CostOf<'r>(CostFigure, &'r Costs);
+
+impl Serialize for CostOf<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        json::cost(&mut map, self.0, self.1)?;
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct PriceJson<'r> {
+    /// Of the row.
+    model: &'r str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alias: Option<&'r str>,
+    price_list: &'static str,
+    tier: &'static str,
+    source: &'r str,
+    /// Whether the ledger's cost is the one that follows from it.
+    applied: bool,
+    classes: Vec<ClassJson>,
+}
+
+#[derive(Serialize)]
+struct ClassJson {
+    class: &'static str,
+    tokens: u64,
+    usd_per_million: Usd,
+    cost_usd: Usd,
+}
+
+impl<'r> PriceJson<'r> {
+    fn of(request: &'r Request, price: &'r Price) -> Self {
+        let counted = Class::ALL.into_iter().filter(|class| request.tokens.get(*class) > 0);
+        let classes = counted.map(|class| ClassJson {
+            class: class.as_str(),
+            tokens: request.tokens.get(class),
+            usd_per_million: per_million(price.rates().of(class)),
+            cost_usd: Usd(price.cost.classes.get(class)),
+        });
+        Self {
+            model: &price.row.model,
+            alias: price.alias.as_deref(),
+            price_list: price.row.list.as_str(),
+            tier: price.cost.tier.as_str(),
+            source: &price.row.source,
+            applied: request.price_of_cost().is_some(),
+            classes: classes.collect(),
+        }
+    }
 }
 
 impl<'r> RequestJson<'r> {
-    fn of(request: &'r Request) -> Self {
+    fn of(request: &'r Request, costs: &'r Costs) -> Self {
         Self {
             id: &request.id,
             at: time::iso(request.at),
@@ -63,6 +137,9 @@ impl<'r> RequestJson<'r> {
             model_inferred: request.model_inferred,
             role: request.role.as_str(),
             tokens: TokensOf(request.tokens),
+            cost: CostOf(request.cost, costs),
+            price: request.price.as_ref().ok().map(|price| PriceJson::of(request, price)),
+            unpriced: request.price.as_ref().err().map(|why| why.as_str()),
         }
     }
 }
@@ -111,6 +188,19 @@ mod tests {
             "model_inferred": false, "role": "main",
             "tokens": {"uncached_input": 234_567, "cached_input": 1_000_000, "tool_input": 0,
                        "output": 3_210, "thoughts": 12, "total": 1_237_789},
+            "cost_usd": 0.1084251, "cost_bound": "exact", "unpriced_tokens": 0,
+            "price": {
+                "model": "gemini-2.5-flash", "price_list": "gemini-api", "tier": "low",
+                "source": "https://example.com/prices", "applied": true,
+                "classes": [
+                    {"class": "uncached_input", "tokens": 234_567, "usd_per_million": 0.3,
+                     "cost_usd": 0.0703701},
+                    {"class": "cached_input", "tokens": 1_000_000, "usd_per_million": 0.03,
+                     "cost_usd": 0.03},
+                    {"class": "output", "tokens": 3_210, "usd_per_million": 2.5, "cost_usd": 0.008025},
+                    {"class": "thoughts", "tokens": 12, "usd_per_million": 2.5, "cost_usd": 0.00003},
+                ],
+            },
         });
         assert_eq!(json["requests"], serde_json::json!([request]));
         assert_eq!(json["undecodable"][0]["offset"], 4_711);

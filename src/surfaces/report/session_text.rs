@@ -3,13 +3,15 @@
 use std::io;
 
 use super::grid::{self, Grid, Paint, paint};
-use super::session::{Request, SessionReport};
+use super::money::Pays;
+use super::session::{Price, Request, SessionReport};
 use super::table::{bounded, class_title, figure};
 use super::{number, time};
 use crate::ledger::bound::Bound;
 use crate::ledger::model::Role;
+use crate::ledger::money::{Billing, Tier};
 use crate::ledger::spend::Source;
-use crate::ledger::tokens::Class;
+use crate::ledger::tokens::{Class, Classes};
 use jiff::tz::TimeZone;
 
 pub(super) fn write(
@@ -43,6 +45,11 @@ pub(super) fn write(
             writeln!(out, "{}", paint(&text, Paint::Dim, color))?;
         }
     }
+    for line in derivations(report) {
+        for text in grid::wrap(&grid::printable(&line), width) {
+            writeln!(out, "{}", paint(&text, Paint::Dim, color))?;
+        }
+    }
     Ok(())
 }
 
@@ -68,12 +75,84 @@ fn facts(report: &SessionReport, zone: &TimeZone, width: usize) -> Vec<String> {
         ("Active", Some(format!("{span} ({})", time::zone_name(zone)))),
         ("Sources", Some(sources)),
         ("Tokens", Some(total)),
+        ("Cost", Some(cost(report))),
     ];
     let line = |(name, value): (&str, Option<String>)| {
         let value = grid::printable(&value?);
         Some(format!("{name:<9}{}", grid::middle(&value, width.saturating_sub(9).max(20))))
     };
     facts.into_iter().filter_map(line).collect()
+}
+
+/// The cost, and what kind of cost it is.
+fn cost(report: &SessionReport) -> String {
+    let figure = report.row.spend.cost();
+    let shown = report.costs.shown(figure);
+    if figure.and_then(|cost| cost.usd).is_none() {
+        let why = if report.row.spend.tokens().is_none() { "unmeasured" } else { "no price" };
+        return format!("{shown} ({why})");
+    }
+    match report.row.pays {
+        Pays::As(Billing::Seat) => {
+            format!("{shown} ({}, seat: list-price equivalent, not an invoice)", report.list.as_str())
+        }
+        pays => format!("{shown} ({}, {})", report.list.as_str(), pays.as_str()),
+    }
+}
+
+/// How prices make the cost: for each row and tier of the table the tokens of
+/// its requests by class, which sum to the same as the requests one by one.
+fn derivations(report: &SessionReport) -> Vec<String> {
+    let mut groups: Vec<(&Price, Classes, usize)> = Vec::new();
+    for request in &report.requests {
+        let Some(price) = request.price_of_cost() else { continue };
+        let same = |group: &&mut (&Price, Classes, usize)| {
+            let other = group.0;
+            (other.cost.tier, &other.alias, &other.row) == (price.cost.tier, &price.alias, &price.row)
+        };
+        match groups.iter_mut().find(same) {
+            Some((_, tokens, requests)) => {
+                tokens.add(&request.tokens);
+                *requests += 1;
+            }
+            None => groups.push((price, request.tokens, 1)),
+        }
+    }
+    let mut lines = Vec::new();
+    for (price, tokens, requests) in groups {
+        let requests = if requests == 1 { "1 request".to_owned() } else { format!("{requests} requests") };
+        let named = price.alias.as_ref().map(|alias| format!("{alias} as ")).unwrap_or_default();
+        let tier = match (price.cost.tier, &price.row.high) {
+            (Tier::High, _) => ", above 200,000 tokens",
+            (Tier::Low, Some(_)) => ", up to 200,000 tokens",
+            (Tier::Low, None) => "",
+        };
+        let bound = if price.row.at_least { " (the lower of two prices)" } else { "" };
+        lines.push(format!(
+            "{requests} at {named}{}{tier}{bound}, price from {}:",
+            price.row.model, price.row.source
+        ));
+        for class in Class::ALL.into_iter().filter(|class| tokens.get(*class) > 0) {
+            let rate = price.rates().of(class);
+            lines.push(format!(
+                "- {} {} × ${rate}/M = ${}",
+                number::thousands(tokens.get(class)),
+                spoken(class),
+                rate.times(tokens.get(class))
+            ));
+        }
+    }
+    lines
+}
+
+fn spoken(class: Class) -> &'static str {
+    match class {
+        Class::UncachedInput => "uncached",
+        Class::CachedInput => "cached",
+        Class::ToolInput => "tool",
+        Class::Output => "output",
+        Class::Thoughts => "thoughts",
+    }
 }
 
 /// How roomy the requests are set.
@@ -86,13 +165,15 @@ struct Layout {
     gap: u16,
 }
 
-const LAYOUTS: [Layout; 6] = [
+const LAYOUTS: [Layout; 8] = [
     Layout { clock: "%Y-%m-%d %H:%M:%S", models: usize::MAX, titles: true, compact: false, gap: 2 },
     Layout { clock: "%m-%d %H:%M:%S", models: 24, titles: true, compact: false, gap: 2 },
     Layout { clock: "%H:%M:%S", models: 24, titles: true, compact: false, gap: 2 },
     Layout { clock: "%H:%M:%S", models: 14, titles: false, compact: false, gap: 2 },
+    Layout { clock: "%H:%M:%S", models: 14, titles: false, compact: false, gap: 1 },
     Layout { clock: "%H:%M:%S", models: 24, titles: true, compact: true, gap: 2 },
     Layout { clock: "%H:%M:%S", models: 12, titles: false, compact: true, gap: 1 },
+    Layout { clock: "%H:%M:%S", models: 9, titles: false, compact: true, gap: 1 },
 ];
 
 fn requests(report: &SessionReport, zone: &TimeZone, width: usize) -> Grid {
@@ -126,6 +207,16 @@ impl Layout {
         let texts = header.len();
         header.extend(classes.iter().map(|class| class_title(*class, self.titles).to_owned()));
         header.push("Total".to_owned());
+        // Worth a column only where a long prompt made a request dearer.
+        let tier = |request: &Request| request.price_of_cost().map(|price| price.cost.tier);
+        let tiers = report.requests.iter().any(|request| tier(request) == Some(Tier::High));
+        if tiers {
+            header.push("Tier".to_owned());
+        }
+        header.push("Cost".to_owned());
+        let cost = |figure| {
+            if self.compact { report.costs.compact(figure) } else { report.costs.shown(figure) }
+        };
 
         let rows = report.requests.iter().map(|request| {
             let model = grid::model(&grid::printable(&request.model), self.models);
@@ -134,6 +225,10 @@ impl Layout {
                 cells.push(request.role.as_str().to_owned());
             }
             cells.extend(figure(&request.tokens, &classes, count));
+            if tiers {
+                cells.push(tier(request).map_or_else(String::new, |tier| tier.as_str().to_owned()));
+            }
+            cells.push(cost(Some(request.cost)));
             cells
         });
         let rows = rows.collect();
@@ -144,6 +239,8 @@ impl Layout {
         if let Some(sum) = total.last_mut() {
             *sum = bounded(spend.bound().min(Bound::AtLeast), sum);
         }
+        total.extend(tiers.then(String::new));
+        total.push(cost(spend.cost()));
         Grid { texts, gap: self.gap, header, rows, total }
     }
 }

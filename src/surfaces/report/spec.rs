@@ -28,6 +28,7 @@ pub struct Options {
     pub breakdown: bool,
     pub compact: bool,
     pub all: bool,
+    pub no_cost: bool,
 }
 
 /// A report that can be made: every word understood.
@@ -46,6 +47,8 @@ pub struct ReportSpec {
     pub compact: bool,
     /// Sessions of headers only too.
     pub all: bool,
+    /// Tokens only.
+    pub no_cost: bool,
 }
 
 impl ReportSpec {
@@ -63,6 +66,7 @@ impl ReportSpec {
             limit: None,
             compact: false,
             all: false,
+            no_cost: false,
         }
     }
 
@@ -76,6 +80,10 @@ impl ReportSpec {
                 _ => return Err(ReportError::Limit(text.to_owned())),
             },
         };
+        let sort = options.sort.as_deref().map(SortKey::parse).transpose()?;
+        if options.no_cost && sort == Some(SortKey::Cost) {
+            return Err(ReportError::SortWithoutCost);
+        }
         Ok(Self {
             kind,
             range: RangeSpec::parse(options.since.as_deref(), options.until.as_deref())?,
@@ -91,11 +99,12 @@ impl ReportSpec {
                 home: options.home.clone(),
                 exclude: options.exclude.clone(),
             },
-            sort: options.sort.as_deref().map(SortKey::parse).transpose()?,
+            sort,
             order: options.order.as_deref().map(Order::parse).transpose()?,
             limit,
             compact: options.compact,
             all: options.all,
+            no_cost: options.no_cost,
         })
     }
 }
@@ -149,9 +158,13 @@ mod tests {
                 "\"user\" is no value for by; use one of: project, model, role, home, class",
             ),
             (
-                &[("sort", "cost")],
-                "\"cost\" is no value for sort; use one of: \
-                 key, time, requests, fresh, cached, tool, output, thoughts, total",
+                &[("sort", "price")],
+                "\"price\" is no value for sort; use one of: \
+                 key, time, requests, fresh, cached, tool, output, thoughts, total, cost",
+            ),
+            (
+                &[("sort", "cost"), ("no-cost", "")],
+                "rows cannot be sorted by a cost that no-cost leaves out; sort by total instead",
             ),
             (&[("order", "up")], "\"up\" is no value for order; use one of: asc, desc"),
             (

@@ -104,7 +104,7 @@ fn made(snapshot: &Snapshot<'_>, kind: Kind, since: &str, until: &str) -> Report
     let range = super::range::RangeSpec::parse(Some(since), Some(until)).expect("a range");
     let spec = ReportSpec { range, ..ReportSpec::of(kind, TimeZone::UTC) };
     let now: Timestamp = "2026-11-30T12:00:00Z".parse().expect("a time");
-    report(snapshot, &spec, now).expect("a report")
+    report(snapshot, &spec, &super::sample::money(), now).expect("a report")
 }
 
 #[test]
@@ -126,7 +126,9 @@ fn what_was_answered_outside_the_range_is_not_unmeasured_in_it() {
 fn a_session_is_explained_from_the_ledger() {
     with_ledger(|snapshot| {
         let dimensions = snapshot.dimensions().expect("read");
-        let explained = |query: &str| explain(snapshot, &dimensions, resolve(&dimensions, query)?);
+        let explained = |query: &str| {
+            explain(snapshot, &dimensions, resolve(&dimensions, query)?, &super::sample::money())
+        };
         let answered = explained("b4").expect("found");
         assert_eq!(answered.requests[0].id, "m-b4265a7e-16f4");
         assert_eq!(explained("latest").expect("found").row.key, "77aa0b1c-9d8e");

@@ -6,7 +6,7 @@ use super::build::Report;
 use super::flatten::{self, KeyColumn, Line};
 use super::grid::{self, Grid, Paint, paint};
 use super::spec::Kind;
-use super::{Format, notes, number, time};
+use super::{Format, chart, notes, number, time};
 use crate::ledger::bound::Bound;
 use crate::ledger::spend::Spend;
 use crate::ledger::tokens::{Class, Classes};
@@ -20,11 +20,13 @@ pub struct Plain {
     pub width: usize,
     /// Bold and dim by ANSI codes.
     pub color: bool,
+    /// A bar after each row.
+    pub chart: bool,
 }
 
 impl Default for Plain {
     fn default() -> Self {
-        Self { width: WIDTH, color: false }
+        Self { width: WIDTH, color: false, chart: false }
     }
 }
 
@@ -42,12 +44,16 @@ impl Format for Plain {
         }
         let layouts = LAYOUTS.iter().filter(|layout| layout.compact || !report.compact);
         let lines = flatten::lines(report, &flatten::shown_classes(report));
-        let grid = grid::fit(self.width, layouts.map(|layout| layout.grid(report, &lines)));
-        for line in grid.lines(self.color) {
+        let room = self.width.saturating_sub(if self.chart { chart::ROOM } else { 0 });
+        let grid = grid::fit(room, layouts.map(|layout| layout.grid(report, &lines)));
+        let mut text = grid.lines(self.color);
+        let bars = self.chart.then(|| chart::draw(&mut text, report, &lines, (grid.width(), self.width)));
+        for line in text {
             writeln!(out, "{line}")?;
         }
         writeln!(out)?;
-        for line in notes::notes(report).iter().flat_map(|note| self.note(note)) {
+        let bars = bars.flatten().map(str::to_owned);
+        for line in notes::notes(report).iter().chain(&bars).flat_map(|note| self.note(note)) {
             writeln!(out, "{}", paint(&line, Paint::Dim, self.color))?;
         }
         Ok(())
@@ -80,11 +86,31 @@ struct Layout {
     titles: bool,
     compact: bool,
     gap: u16,
+    numbers: Numbers,
+}
+
+/// Which columns of numbers there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Numbers {
+    All,
+    NoRequests,
+    /// Total and cost.
+    Sums,
 }
 
 impl Layout {
     const fn new(names: usize, when: When) -> Self {
-        Self { ids: false, names, when, titles: true, compact: false, gap: 2 }
+        Self { ids: false, names, when, titles: true, compact: false, gap: 2, numbers: Numbers::All }
+    }
+
+    const fn no_requests(mut self) -> Self {
+        self.numbers = Numbers::NoRequests;
+        self
+    }
+
+    const fn sums(mut self) -> Self {
+        self.numbers = Numbers::Sums;
+        self
     }
 
     const fn short(mut self) -> Self {
@@ -109,17 +135,23 @@ impl Layout {
 }
 
 /// From the roomiest to the tightest. Digits go last: a shortened name is
-/// still known, a shortened count no longer adds up.
-const LAYOUTS: [Layout; 17] = [
+/// still known, a shortened count no longer adds up. The cost always stays; the
+/// requests, which a price never is of, go before the time of a session does.
+const LAYOUTS: [Layout; 25] = [
     Layout::new(usize::MAX, When::Full).ids(),
     Layout::new(usize::MAX, When::Full),
     Layout::new(24, When::Full),
     Layout::new(24, When::NoYear),
     Layout::new(18, When::NoYear),
     Layout::new(14, When::NoYear).short(),
+    Layout::new(18, When::NoYear).no_requests(),
+    Layout::new(14, When::NoYear).short().no_requests(),
     Layout::new(14, When::NoYear).short().tight(),
+    Layout::new(14, When::NoYear).short().tight().no_requests(),
     Layout::new(18, When::Hidden).short(),
     Layout::new(12, When::Hidden).short(),
+    Layout::new(12, When::Hidden).short().no_requests(),
+    Layout::new(12, When::Hidden).short().tight().no_requests(),
     Layout::new(usize::MAX, When::Full).ids().compact(),
     Layout::new(usize::MAX, When::Full).compact(),
     Layout::new(24, When::NoYear).compact(),
@@ -128,6 +160,9 @@ const LAYOUTS: [Layout; 17] = [
     Layout::new(14, When::Hidden).short().compact(),
     Layout::new(9, When::Hidden).short().compact().tight(),
     Layout::new(5, When::Hidden).short().compact().tight(),
+    Layout::new(9, When::Hidden).short().compact().tight().no_requests(),
+    Layout::new(5, When::Hidden).short().compact().tight().no_requests(),
+    Layout::new(5, When::Hidden).short().compact().tight().sums(),
 ];
 
 /// A column of numbers.
@@ -136,14 +171,20 @@ enum Measure {
     Requests,
     Class(Class),
     Total,
+    Cost,
 }
 
-fn measures(report: &Report) -> Vec<Measure> {
-    if flatten::by_class(report) {
-        return vec![Measure::Total];
+fn measures(report: &Report, numbers: Numbers) -> Vec<Measure> {
+    let mut measures = Vec::new();
+    if numbers == Numbers::All && !flatten::by_class(report) {
+        measures.push(Measure::Requests);
     }
-    let classes = flatten::shown_classes(report).into_iter().map(Measure::Class);
-    [Measure::Requests].into_iter().chain(classes).chain([Measure::Total]).collect()
+    if numbers != Numbers::Sums && !flatten::by_class(report) {
+        measures.extend(flatten::shown_classes(report).into_iter().map(Measure::Class));
+    }
+    measures.push(Measure::Total);
+    measures.extend(flatten::costs(report).map(|_| Measure::Cost));
+    measures
 }
 
 impl Measure {
@@ -153,11 +194,12 @@ impl Measure {
             Self::Requests => "Reqs",
             Self::Class(class) => class_title(class, layout.titles),
             Self::Total => "Total",
+            Self::Cost => "Cost",
         }
     }
 
     /// The cell of a sum, of one class where the line is of one.
-    fn cell(self, spend: &Spend, class: Option<Class>, layout: &Layout) -> String {
+    fn cell(self, report: &Report, spend: &Spend, class: Option<Class>, layout: &Layout) -> String {
         let count = if layout.compact { number::compact } else { number::thousands };
         let Some(tokens) = spend.tokens() else { return "—".to_owned() };
         match self {
@@ -167,6 +209,9 @@ impl Measure {
                 let total = class.map_or_else(|| tokens.total(), |class| tokens.get(class));
                 bounded(spend.bound(), &count(total))
             }
+            Self::Cost => report.costs.as_ref().map_or_else(String::new, |costs| {
+                if layout.compact { costs.compact(spend.cost()) } else { costs.shown(spend.cost()) }
+            }),
         }
     }
 }
@@ -194,7 +239,7 @@ pub(super) fn figure(tokens: &Classes, classes: &[Class], count: fn(u64) -> Stri
 impl Layout {
     fn grid(&self, report: &Report, lines: &[Line<'_>]) -> Grid {
         let keys = flatten::key_columns(report, report.several_homes);
-        let measures = measures(report);
+        let measures = measures(report, self.numbers);
         let when = report.kind == Kind::Sessions && self.when != When::Hidden;
         let texts = keys.len() + usize::from(when);
 
@@ -212,7 +257,9 @@ impl Layout {
                     let last = if line.first { self.last(report, line) } else { String::new() };
                     cells.insert(1, last);
                 }
-                cells.extend(measures.iter().map(|measure| measure.cell(line.spend(), line.class, self)));
+                cells.extend(
+                    measures.iter().map(|measure| measure.cell(report, line.spend(), line.class, self)),
+                );
                 cells
             })
             .collect();
@@ -220,7 +267,7 @@ impl Layout {
         let sum = |label: String, spend: &Spend| {
             let mut cells = vec![label];
             cells.resize(texts, String::new());
-            cells.extend(measures.iter().map(|measure| measure.cell(spend, None, self)));
+            cells.extend(measures.iter().map(|measure| measure.cell(report, spend, None, self)));
             cells
         };
         if let Some((more, spend)) = &report.rest {
@@ -274,21 +321,57 @@ mod tests {
         let want = "\
 Daily report · 2026-11-01 to 2026-11-30 (the last 30 days) · UTC
 
-Day         Requests    Fresh     Cached  Output  Thoughts        Total
-───────────────────────────────────────────────────────────────────────
-2026-11-28         2    6,801     26,526     433       983     ≥ 34,743
-2026-11-29         1      300        800      12        70      ≥ 1,182
-2026-11-30         3  240,667  1,000,900   3,333        12  ≥ 1,244,912
-───────────────────────────────────────────────────────────────────────
-Total              6  247,768  1,028,226   3,778     1,065  ≥ 1,280,837
+Day         Reqs    Fresh     Cached  Output  Think        Total       Cost
+───────────────────────────────────────────────────────────────────────────
+2026-11-28     2    6,801     26,526     433    983     ≥ 34,743  ≥ $0.0259
+2026-11-29     1      300        800      12     70      ≥ 1,182  ≥ $0.0012
+2026-11-30     3  240,667  1,000,900   3,333     12  ≥ 1,244,912  ≥ $0.1105
+───────────────────────────────────────────────────────────────────────────
+Total          6  247,768  1,028,226   3,778  1,065  ≥ 1,280,837  ≥ $0.1378
 
 Time zone: UTC. Sources: journal.
 ≥ at least: seen only by the journal watcher, and journals leave out cancelled,
   router and web-search requests; some journal lines could not be decoded.
 — unmeasured: of 1 session no figure was seen; its spend is unknown, not zero.
 Journals already deleted: those of 1 of 4 sessions. Their figures are kept.
+Costs at list prices of 2026-11-30.
+Home with a seat: bob; there it is a list-price equivalent, not an invoice.
 ";
         assert_eq!(table(Kind::Daily, &[]), want);
+    }
+
+    #[test]
+    fn without_costs_it_is_what_it_was() {
+        let text = table(Kind::Daily, &[("no-cost", "")]);
+        let lines: Vec<_> = text.lines().skip(2).collect();
+        assert_eq!(lines[0], "Day         Requests    Fresh     Cached  Output  Thoughts        Total");
+        assert_eq!(lines[6], "Total              6  247,768  1,028,226   3,778     1,065  ≥ 1,280,837");
+        assert!(
+            text.ends_with("Journals already deleted: those of 1 of 4 sessions. Their figures are kept.\n")
+        );
+    }
+
+    #[test]
+    fn costs_say_what_they_leave_out_and_what_they_are_in() {
+        use crate::ledger::money::{CostSum, Currency};
+        use crate::surfaces::report::sample;
+        let spec = crate::surfaces::report::ReportSpec::of(Kind::Homes, jiff::tz::TimeZone::UTC);
+        let range = crate::surfaces::report::range::Range { since: None, until: None, default: false };
+        let mut requests = sample::requests();
+        requests[5].cost = CostSum::unpriced(1_237_789);
+        let mut report = sample::build_of(&spec, range, &sample::dimensions(), &requests);
+        report.costs.as_mut().expect("costs").currency = Currency::new("EUR", "0.92").ok();
+        let text = render(&Plain::default(), &report);
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines[4].starts_with("ana ") && lines[4].ends_with("  ≥ €0.0270"), "{text}");
+        assert!(lines[5].starts_with("bob ") && lines[5].ends_with("  —"), "{text}");
+        assert!(lines[7].ends_with("  ≥ €0.0270"), "{text}");
+        let end = "
+Costs at list prices of 2026-11-30, 1 USD = 0.92 EUR.
+unpriced: 1,237,789 tokens of gemini-2.5-flash have no price (gemgauge prices).
+Home with a seat: bob; there it is a list-price equivalent, not an invoice.
+";
+        assert!(text.ends_with(end), "{text}");
     }
 
     #[test]
@@ -298,20 +381,21 @@ Journals already deleted: those of 1 of 4 sessions. Their figures are kept.
         assert_eq!(
             rows,
             [
-                "Session   Last         Proj  Home  Reqs   Fresh  Cached  Output  Think     Total",
-                "────────────────────────────────────────────────────────────────────────────────",
-                "77aa0b1c  11-30 00:01  api   ana      —       —       —       —      —         —",
-                "5e1d20aa  11-29 16:20  web   ana      3   6,400   1,700     135     70   ≥ 8,305",
-                "b4265a7e  11-28 01:05  api   ana      2   6,801  26,526     433    983  ≥ 34,743",
-                "────────────────────────────────────────────────────────────────────────────────",
-                "Total                                 5  13,201  28,226     568  1,053  ≥ 43,048",
+                "Session  Last        Proj Home  Fresh Cached Output Think    Total      Cost",
+                "────────────────────────────────────────────────────────────────────────────",
+                "77aa0b1c 11-30 00:01 api  ana       —      —      —     —        —         —",
+                "5e1d20aa 11-29 16:20 web  ana   6,400  1,700    135    70  ≥ 8,305 ≥ $0.0034",
+                "b4265a7e 11-28 01:05 api  ana   6,801 26,526    433   983 ≥ 34,743 ≥ $0.0259",
+                "────────────────────────────────────────────────────────────────────────────",
+                "Total                          13,201 28,226    568 1,053 ≥ 43,048 ≥ $0.0294",
             ]
         );
     }
 
     #[test]
     fn a_wider_terminal_shows_whole_ids_and_names() {
-        let text = render(&Plain { width: 160, color: false }, &report(Kind::Sessions, &[("by", "model")]));
+        let text =
+            render(&Plain { width: 160, ..Plain::default() }, &report(Kind::Sessions, &[("by", "model")]));
         let row = text.lines().nth(4).expect("a row");
         assert!(
             row.starts_with("0c7713fe-21a3-4f08-9a55-1f2e3d4c5b6a  2026-11-30 10:01  scratch  bob   "),
@@ -346,10 +430,10 @@ Journals already deleted: those of 1 of 4 sessions. Their figures are kept.
         assert_eq!(
             rows,
             [
-                "gemini-2.5-flash         3   240k    1.0M    3.3k        12   ≥ 1.2M",
-                "2 more                   3   7.1k   27.3k     445      1.0k  ≥ 35.9k",
-                "────────────────────────────────────────────────────────────────────",
-                "Total                    6   247k    1.0M    3.7k      1.0k   ≥ 1.2M",
+                "gemini-2.5-flash         3   240k    1.0M    3.3k        12   ≥ 1.2M  ≥ $0.1105",
+                "2 more                   3   7.1k   27.3k     445      1.0k  ≥ 35.9k  ≥ $0.0272",
+                "───────────────────────────────────────────────────────────────────────────────",
+                "Total                    6   247k    1.0M    3.7k      1.0k   ≥ 1.2M  ≥ $0.1378",
             ]
         );
     }
@@ -374,7 +458,7 @@ Try --since all for everything in the ledger; gemgauge doctor shows where
 
     #[test]
     fn colour_is_bold_and_dim_only_where_wanted() {
-        let text = render(&Plain { width: 80, color: true }, &report(Kind::Homes, &[]));
+        let text = render(&Plain { color: true, ..Plain::default() }, &report(Kind::Homes, &[]));
         assert!(text.starts_with("\u{1b}[1mHomes · "));
         let plain = text.replace("\u{1b}[1m", "").replace("\u{1b}[2m", "").replace("\u{1b}[0m", "");
         assert_eq!(plain, table(Kind::Homes, &[]));

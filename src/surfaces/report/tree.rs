@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::civil::Date;
 
 use super::build::Part;
+use super::sort::cost;
 use crate::ledger::model::Role;
 use crate::ledger::spend::Spend;
 
@@ -51,7 +52,7 @@ impl Sum {
 }
 
 /// The parts of a row: `leaves` are sums of one row by path, `depth` the place
-/// of the first dimension. Largest first, ties by name.
+/// of the first dimension. Dearest first, then largest, ties by name.
 pub(super) fn parts(leaves: &[(&Path, &Sum)], depth: usize, name: &impl Fn(Key) -> String) -> Vec<Part> {
     let mut groups: BTreeMap<Key, Vec<(&Path, &Sum)>> = BTreeMap::new();
     for leaf in leaves {
@@ -73,7 +74,7 @@ pub(super) fn parts(leaves: &[(&Path, &Sum)], depth: usize, name: &impl Fn(Key) 
             }
         })
         .collect();
-    let tokens = |part: &Part| part.spend.tokens().map(|tokens| tokens.total());
-    parts.sort_by(|a, b| tokens(b).cmp(&tokens(a)).then_with(|| a.key.cmp(&b.key)));
+    let size = |part: &Part| (cost(&part.spend), part.spend.tokens().map(|tokens| tokens.total()));
+    parts.sort_by(|a, b| size(b).cmp(&size(a)).then_with(|| a.key.cmp(&b.key)));
     parts
 }

@@ -154,6 +154,7 @@ pub enum SortKey {
     Output,
     Thoughts,
     Total,
+    Cost,
 }
 
 impl Words for SortKey {
@@ -168,6 +169,7 @@ impl Words for SortKey {
         Self::Output,
         Self::Thoughts,
         Self::Total,
+        Self::Cost,
     ];
 
     fn spellings(self) -> &'static [&'static str] {
@@ -181,6 +183,7 @@ impl Words for SortKey {
             Self::Output => &["output"],
             Self::Thoughts => &["thoughts"],
             Self::Total => &["total", "tokens"],
+            Self::Cost => &["cost", "cost_usd"],
         }
     }
 }
