@@ -154,9 +154,7 @@ fn budgets_agree_with_the_report() {
         let left = budget["left_usd"].as_f64().unwrap();
         let spent = budget["spent_usd"].as_f64().unwrap();
         assert!(spent > 0.0 && (left + spent - 100.0).abs() < 1e-9, "{budget}");
-        if let Some(reported) = total["cost_usd"].as_f64() {
-            assert_eq!(spent, reported);
-        }
+        assert_eq!(Some(spent), total["cost_usd"].as_f64(), "{total}");
     }
     let nothing = &said["budgets"][3];
     assert_eq!((nothing["unmatched"].as_bool(), nothing["spent_usd"].as_f64()), (Some(true), Some(0.0)));
@@ -327,4 +325,21 @@ fn a_command_gets_the_notice_on_its_standard_input_once() {
     });
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(read().lines().count(), 2);
+}
+
+#[test]
+fn a_ledger_from_before_is_brought_up_to_date_and_a_new_one_leaves_no_copy() {
+    let sandbox = Sandbox::new();
+    journal(&sandbox, 1);
+    configure(&sandbox, TIGHT);
+    assert_eq!(sandbox.run(&["budget", "--check"]).code, 1);
+    let copy = sandbox.ledger().with_file_name("ledger.db.v1.bak");
+    assert!(!copy.exists(), "nothing was to be kept");
+
+    let ledger = rusqlite::Connection::open(sandbox.ledger()).unwrap();
+    ledger.execute_batch("DROP TABLE budget_hooks; PRAGMA user_version = 1;").unwrap();
+    drop(ledger);
+    let again = sandbox.run(&["budget", "--check"]);
+    assert_eq!((again.code, again.err.as_str()), (1, ""), "{again:?}");
+    assert!(copy.exists());
 }
