@@ -17,6 +17,7 @@ use std::time::Duration;
 pub struct Health {
     pub journal: JournalHealth,
     pub writer: WriterHealth,
+    pub webhook: WebhookHealth,
     homes: Mutex<BTreeMap<String, Option<String>>>,
 }
 
@@ -42,6 +43,16 @@ pub struct WriterHealth {
     pub blocked: Flag,
     /// How long commits take.
     pub commits: DurationHistogram,
+}
+
+/// What became of notices to the webhook.
+#[derive(Debug, Default)]
+pub struct WebhookHealth {
+    pub ok: Gauge,
+    /// Attempts that failed.
+    pub failed: Gauge,
+    /// Notices that nobody took in the end.
+    pub gave_up: Gauge,
 }
 
 impl Health {

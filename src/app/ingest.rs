@@ -98,6 +98,12 @@ impl Ingest {
         })
     }
 
+    /// A handle on the ledger's writer.
+    #[must_use]
+    pub fn writer(&self) -> Writer {
+        self.writer.clone()
+    }
+
     /// Brings the ledger up to date.
     ///
     /// # Errors

@@ -7,8 +7,10 @@
 //!   [`ingest`] (journals into the ledger).
 
 mod bill;
+mod budget;
 pub mod clock;
 mod export;
+mod hooks;
 pub mod ingest;
 pub mod lock;
 mod prices;
@@ -73,6 +75,18 @@ pub fn doctor(config: Config, args: &cli::doctor::Doctor) -> anyhow::Result<Exit
 /// Whatever keeps history from being priced anew; then nothing was changed.
 pub fn reprice(config: Config, args: &cli::reprice::Reprice) -> anyhow::Result<ExitCode> {
     reprice::reprice(&config, args)
+}
+
+/// # Errors
+/// Whatever keeps the budgets from being shown.
+pub fn budget(config: Config, args: &cli::budget::Budget) -> anyhow::Result<ExitCode> {
+    budget::budget(&config, args)
+}
+
+/// # Errors
+/// Whatever keeps the status from being shown.
+pub fn status(config: Config, args: &cli::status::Status) -> anyhow::Result<ExitCode> {
+    budget::status(&config, args)
 }
 
 /// # Errors

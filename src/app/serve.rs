@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::clock::Clock;
+use super::hooks::Hooks;
 use super::ingest::{Ingest, Stop};
 use super::lock::ServeLock;
 use super::views::LedgerViews;
@@ -18,6 +19,7 @@ use crate::config::{Config, prices};
 use crate::health::Health;
 use crate::store::open_reader;
 use crate::store::writer::Ledger;
+use crate::surfaces::budget::Board;
 use crate::surfaces::http::{Hosts, Options, Views, router};
 use crate::surfaces::metrics::{BuildInfo, Exporter, HomeInfo, MoneyInfo};
 
@@ -34,7 +36,9 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
 
     let health = Arc::new(Health::default());
     let existing = open_reader(&config.db)?.snapshot(|snapshot| snapshot.tuples())?;
-    let exporter = Exporter::new(health.clone(), BuildInfo::compiled(), config.db.clone(), money, &existing);
+    let board = Arc::new(Board::default());
+    let exporter = Exporter::new(health.clone(), BuildInfo::compiled(), config.db.clone(), money, &existing)
+        .with_budgets(board.clone());
     let views: Arc<dyn Views> =
         Arc::new(LedgerViews::new(config.clone(), zone(config)?, health.clone(), exporter, clock));
 
@@ -49,7 +53,9 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
 
     let (stop, stop_handle) = Stop::new();
     let stopping = stop_handle.clone();
-    let ingest = Ingest::start(config, ledger, health, clock, move || !stopping.is_stopping())?;
+    let ingest = Ingest::start(config, ledger, health.clone(), clock, move || !stopping.is_stopping())?;
+    let hooks = Hooks::start(config, zone(config)?, board, &health, &ingest.writer(), clock)
+        .context("no thread for the budgets")?;
     let watched = config.clone();
     let source = std::thread::Builder::new()
         .name("journals".into())
@@ -57,6 +63,8 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
         .context("no thread for the journal source")?;
 
     runtime.block_on(answer(listeners, views, config, signals))?;
+    // First, while the writer can still note what was told.
+    hooks.stop(GRACE);
     stop_handle.stop();
     let ended = source.join().map_err(|_| anyhow!("the journal source failed"))?;
     runtime.shutdown_timeout(GRACE);

@@ -9,6 +9,7 @@
 //! Exit codes: 0 done; 1 the answer is no or something is wrong; 2 usage.
 
 pub mod backfill;
+pub mod budget;
 pub mod common;
 pub mod completions;
 pub mod doctor;
@@ -20,6 +21,7 @@ pub mod reconcile;
 pub mod report;
 pub mod reprice;
 pub mod serve;
+pub mod status;
 
 use std::io;
 use std::process::ExitCode;
@@ -56,6 +58,8 @@ pub enum Command {
     Reconcile(reconcile::Reconcile),
     Export(export::Export),
     Backfill(backfill::Backfill),
+    Budget(budget::Budget),
+    Status(status::Status),
     Prices(prices::Prices),
     Reprice(reprice::Reprice),
     Doctor(doctor::Doctor),
@@ -102,6 +106,8 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Reconcile(reconcile) => app::reconcile(configuration(&flags)?, &reconcile),
         Command::Export(export) => app::export(configuration(&flags)?, &export),
         Command::Backfill(backfill) => app::backfill(configuration(&flags)?, &backfill),
+        Command::Budget(budget) => app::budget(configuration(&flags)?, &budget),
+        Command::Status(status) => app::status(configuration(&flags)?, &status),
         Command::Prices(prices) => app::prices(configuration(&flags)?, &prices),
         Command::Reprice(reprice) => app::reprice(configuration(&flags)?, &reprice),
         Command::Doctor(doctor) => app::doctor(configuration(&flags)?, &doctor),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::budgets;
 use super::error::ConfigError;
 use super::layer::Layer;
 use super::read::read_bounded;
@@ -14,7 +15,14 @@ const LIMIT: u64 = 1 << 20;
 pub(super) fn read(path: &Path) -> Result<Layer, ConfigError> {
     let read = read_bounded(path, LIMIT);
     let text = read.map_err(|error| ConfigError::Read { path: path.to_owned(), error })?;
-    parse(path, &text)
+    read_text(path, &text)
+}
+
+/// Its text, rows checked against each other.
+pub(super) fn read_text(path: &Path, text: &str) -> Result<Layer, ConfigError> {
+    let layer: Layer = parse(path, text)?;
+    budgets::check(path, text, layer.budgets.as_deref().unwrap_or_default())?;
+    Ok(layer)
 }
 
 #[cfg(test)]
@@ -64,6 +72,9 @@ mod tests {
             ("log: {format: xml}\n", "config.yml, line 1, log.format: "),
             ("log: {formt: xml}\n", "config.yml, line 1, log.formt: "),
             ("db: /x\ndb: /y\n", "config.yml, line 2, db: "),
+            ("hooks:\n  webhook:\n    url: s3cret\n", "config.yml, line 3, hooks.webhook.url: this is no"),
+            ("hooks:\n  webhook:\n    urls: x\n", "config.yml, line 3, hooks.webhook.urls: "),
+            ("hooks:\n  command: []\n", "config.yml, line 2, hooks.command: write a program"),
         ] {
             let error = error(text);
             assert!(error.starts_with(expected), "{error}");

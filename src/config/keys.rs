@@ -56,6 +56,12 @@ keys! {
         "names that a request's Host may carry";
     ALLOW_UNAUTHENTICATED: "web.allow_unauthenticated", "GEMGAUGE_WEB_ALLOW_UNAUTHENTICATED",
         Some("--web.allow-unauthenticated"), "let anyone who reaches the listener read";
+    WEBHOOK_URL: "hooks.webhook.url", "GEMGAUGE_HOOKS_WEBHOOK_URL", None,
+        "where a POST goes when a budget reaches a threshold; shown without its path";
+    WEBHOOK_TIMEOUT: "hooks.webhook.timeout_seconds", "GEMGAUGE_HOOKS_WEBHOOK_TIMEOUT_SECONDS", None,
+        "for one attempt";
+    WEBHOOK_RETRIES: "hooks.webhook.retries", "GEMGAUGE_HOOKS_WEBHOOK_RETRIES", None,
+        "attempts after the first";
     LOG_FORMAT: "log.format", "GEMGAUGE_LOG_FORMAT", Some("--log-format"), "text or json";
     LOG_LEVEL: "log.level", "GEMGAUGE_LOG_LEVEL", Some("-v"), "error, warn, info, debug or trace";
 }

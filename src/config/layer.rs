@@ -8,8 +8,10 @@ use std::str::FromStr;
 use serde::Deserialize;
 
 use super::billing::{BillingChoice, HomeBilling, ListChoice};
+use super::budgets::BudgetEntry;
 use super::env::Env;
 use super::error::ConfigError;
+use super::hooks::{HookCommand, WebhookUrl};
 use super::keys::{self, Origin};
 use super::listen::ListenAddress;
 
@@ -38,6 +40,8 @@ pub struct Layer {
     pub journals: Option<JournalsLayer>,
     pub metrics: Option<MetricsLayer>,
     pub web: Option<WebLayer>,
+    pub budgets: Option<Vec<BudgetEntry>>,
+    pub hooks: Option<HooksLayer>,
     pub log: Option<LogLayer>,
 }
 
@@ -109,6 +113,21 @@ pub struct WebLayer {
 pub struct LogLayer {
     pub format: Option<LogFormat>,
     pub level: Option<Level>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HooksLayer {
+    pub webhook: Option<WebhookLayer>,
+    pub command: Option<HookCommand>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WebhookLayer {
+    pub url: Option<WebhookUrl>,
+    pub timeout_seconds: Option<u64>,
+    pub retries: Option<u64>,
 }
 
 /// How log lines are written.
@@ -270,6 +289,15 @@ impl Layer {
                 allowed_hosts: vars.list(&keys::ALLOWED_HOSTS)?,
                 allow_unauthenticated: vars.switch(&keys::ALLOW_UNAUTHENTICATED)?,
             }),
+            budgets: None, // A list of rows has no place in a variable.
+            hooks: Some(HooksLayer {
+                webhook: Some(WebhookLayer {
+                    url: vars.secret(&keys::WEBHOOK_URL)?,
+                    timeout_seconds: vars.parsed(&keys::WEBHOOK_TIMEOUT)?,
+                    retries: vars.parsed(&keys::WEBHOOK_RETRIES)?,
+                }),
+                command: None,
+            }),
             log: Some(LogLayer {
                 format: vars.parsed(&keys::LOG_FORMAT)?,
                 level: vars.parsed(&keys::LOG_LEVEL)?,
@@ -298,6 +326,16 @@ impl Vars<'_> {
             let message = if error.contains(text) { error } else { format!("`{text}`: {error}") };
             ConfigError::value(key.key, Origin::Env(key.env), message)
         };
+        text.trim().parse().map(Some).map_err(wrong)
+    }
+
+    /// A value that no error repeats.
+    fn secret<T: FromStr<Err: fmt::Display>>(
+        &self,
+        key: &'static keys::Key,
+    ) -> Result<Option<T>, ConfigError> {
+        let Some(text) = self.text(key)? else { return Ok(None) };
+        let wrong = |error: T::Err| ConfigError::value(key.key, Origin::Env(key.env), error);
         text.trim().parse().map(Some).map_err(wrong)
     }
 

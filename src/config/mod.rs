@@ -8,11 +8,13 @@
 //!   its flag), then [`homes`] (which homes there are and what they are called).
 
 mod billing;
+mod budgets;
 pub mod env;
 mod error;
 mod file;
 mod gemini;
 pub mod homes;
+mod hooks;
 pub mod keys;
 mod layer;
 mod listen;
@@ -26,17 +28,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::ledger::budget::Budget;
 use crate::ledger::money::{Currency, PriceTable};
 
 pub use billing::{BillingChoice, HomeBilling, ListChoice, Pricing};
+pub use budgets::BudgetEntry;
 pub use env::Env;
 pub use error::ConfigError;
 pub use gemini::CliSettings;
 pub use homes::{Home, HomeChoice};
+pub use hooks::{HookCommand, Hooks, Webhook, WebhookUrl};
 pub use keys::{Origin, Setting};
 pub use layer::{
-    CurrencyLayer, Flags, HomeEntry, JournalsLayer, Layer, Level, LogFormat, LogLayer, MetricsLayer,
-    PricesLayer, TelemetryPath, WebLayer,
+    CurrencyLayer, Flags, HomeEntry, HooksLayer, JournalsLayer, Layer, Level, LogFormat, LogLayer,
+    MetricsLayer, PricesLayer, TelemetryPath, WebLayer, WebhookLayer,
 };
 pub use listen::ListenAddress;
 pub use read::read_bounded;
@@ -62,6 +67,8 @@ pub struct Config {
     pub journals: Journals,
     pub metrics: Metrics,
     pub web: Web,
+    pub budgets: Vec<Budget>,
+    pub hooks: Hooks,
     pub log: Log,
     /// The configuration file that was read, if any.
     pub file: Option<PathBuf>,

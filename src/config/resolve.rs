@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use super::env::Env;
 use super::error::ConfigError;
+use super::hooks::{Hooks, Webhook};
 use super::keys::{self, Key, Origin, Setting};
 use super::layer::{Flags, Layer, Level, LogFormat, TelemetryPath};
-use super::{Config, Journals, Log, Metrics, Web, file, homes, paths, prices};
+use super::{Config, Journals, Log, Metrics, Web, budgets, file, homes, paths, prices};
 use crate::ledger::money::{Currency, PriceTable};
 
 /// Where `serve` listens unless told otherwise.
@@ -48,6 +49,8 @@ pub(super) fn resolve(flags: &Flags, env: &Env) -> Result<Config, ConfigError> {
     };
     let max_tuples = layers.at_least_1(&keys::MAX_TUPLES, |l| l.metrics.as_ref()?.max_tuples, 2_000)?;
     let web = layers.web()?;
+    let budgets = budgets::budgets(layers.file.budgets.take().unwrap_or_default());
+    let hooks = layers.hooks()?;
     let log = layers.log(flags.verbose);
     let Layers { path: file, settings, .. } = layers;
     let metrics = Metrics { max_tuples };
@@ -62,6 +65,8 @@ pub(super) fn resolve(flags: &Flags, env: &Env) -> Result<Config, ConfigError> {
         journals,
         metrics,
         web,
+        budgets,
+        hooks,
         log,
         file,
         settings,
@@ -267,6 +272,23 @@ impl Layers<'_> {
         Ok(Web { listen, telemetry_path, allowed_hosts, allow_unauthenticated })
     }
 
+    fn hooks(&mut self) -> Result<Hooks, ConfigError> {
+        let key = &keys::WEBHOOK_URL;
+        let url = self.pick(key, |l| l.hooks.as_ref()?.webhook.as_ref()?.url.clone());
+        match &url {
+            Some((url, origin)) => self.note(key, url, origin.clone()),
+            None => self.note(key, "none", Origin::Default),
+        }
+        let timeout = self.seconds(
+            &keys::WEBHOOK_TIMEOUT,
+            |l| l.hooks.as_ref()?.webhook.as_ref()?.timeout_seconds,
+            10,
+        )?;
+        let retries = self.value(&keys::WEBHOOK_RETRIES, |l| l.hooks.as_ref()?.webhook.as_ref()?.retries, 5);
+        let webhook = url.map(|(url, _)| Webhook { url, timeout, retries });
+        Ok(Hooks { webhook, command: self.file.hooks.take().and_then(|hooks| hooks.command) })
+    }
+
     /// `-v` makes the configured level louder by a step each.
     fn log(&mut self, verbose: u8) -> Log {
         let format = self.value(&keys::LOG_FORMAT, |l| l.log.as_ref()?.format, LogFormat::default());
@@ -380,6 +402,9 @@ mod tests {
                 ("GEMGAUGE_WEB_TELEMETRY_PATH", "/m"),
                 ("GEMGAUGE_WEB_ALLOWED_HOSTS", "a.example,b.example"),
                 ("GEMGAUGE_WEB_ALLOW_UNAUTHENTICATED", "1"),
+                ("GEMGAUGE_HOOKS_WEBHOOK_URL", "https://hooks.example/s3cret"),
+                ("GEMGAUGE_HOOKS_WEBHOOK_TIMEOUT_SECONDS", "6"),
+                ("GEMGAUGE_HOOKS_WEBHOOK_RETRIES", "0"),
                 ("GEMGAUGE_LOG_FORMAT", "json"),
                 ("GEMGAUGE_LOG_LEVEL", "debug"),
                 ("GEMGAUGE_TIMEZONE", "UTC"),
@@ -395,6 +420,9 @@ mod tests {
         assert_eq!(config.web.allowed_hosts, ["a.example", "b.example"]);
         assert!(config.settings.iter().all(|setting| matches!(setting.origin, Origin::Env(_))));
         assert!(config.unknown_variables.is_empty());
+        assert!(!format!("{config:?}").contains("s3cret"), "what is secret is shown nowhere");
+        let webhook = config.hooks.webhook.unwrap();
+        assert_eq!((webhook.timeout.as_secs(), webhook.retries), (6, 0));
     }
 
     #[test]
@@ -462,6 +490,10 @@ mod tests {
             (
                 ("GEMGAUGE_WEB_LISTEN_ADDRESS", "x"),
                 "web.listen_address ($GEMGAUGE_WEB_LISTEN_ADDRESS): `x` is no",
+            ),
+            (
+                ("GEMGAUGE_HOOKS_WEBHOOK_URL", "s3cret"),
+                "hooks.webhook.url ($GEMGAUGE_HOOKS_WEBHOOK_URL): this is no address",
             ),
         ] {
             let error = load(&Flags::default(), &[vars]).unwrap_err();

@@ -4,10 +4,12 @@
 //! - **Out**: decisions: token classes, figures with their bound, owners, names.
 //! - **Never**: I/O, a clock, async, SQL, or any crate but `std` and `serde`.
 //! - **Look first** at [`tokens`] (what a figure is), then [`bound`] (what it claims),
-//!   then [`identity`] (which request it is and whose), then [`money`] (what it costs).
+//!   then [`identity`] (which request it is and whose), then [`money`] (what it
+//!   costs) and [`budget`] (what may be spent).
 
 pub mod blind_spots;
 pub mod bound;
+pub mod budget;
 pub mod evidence;
 pub mod hash;
 pub mod identity;

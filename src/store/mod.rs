@@ -10,6 +10,7 @@ mod apply;
 pub mod counter_names;
 mod error;
 mod fresh;
+mod hooks;
 mod journals;
 mod names;
 mod open;

@@ -10,7 +10,8 @@ use super::StoreError;
 use super::read::Reader;
 
 /// Migrations by version, forward only, never edited once released.
-const MIGRATIONS: [&str; 1] = [include_str!("../../migrations/0001_spine.sql")];
+const MIGRATIONS: [&str; 2] =
+    [include_str!("../../migrations/0001_spine.sql"), include_str!("../../migrations/0002_budget_hooks.sql")];
 
 /// The schema version of this build.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
@@ -154,13 +155,15 @@ fn open(path: &Path, access: Access) -> Result<Connection, StoreError> {
 /// Applies the missing migrations, each in its own transaction, after a copy
 /// of a ledger that already holds something.
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    // One made just now holds nothing, and one of several steps has one past.
+    let mut kept = connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0))? == 0;
     loop {
         let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         let version: i64 = tx.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         let Some(sql) = usize::try_from(version).ok().and_then(|version| MIGRATIONS.get(version)) else {
             return Ok(());
         };
-        if version > 0 {
+        if version > 0 && !std::mem::replace(&mut kept, true) {
             drop(tx);
             backup(connection, path, version)?;
             let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;

@@ -12,7 +12,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::apply::{Applied, Applier};
 use super::fresh::Fresh;
 use super::pricing::{self, Pricing, Repriced};
-use super::{StoreError, journals, names, open};
+use super::{StoreError, hooks, journals, names, open};
+use crate::ledger::budget::Firing;
 use crate::ledger::evidence::{Condition, Cursor, HomeId, JournalPath, JournalStep, ProjectFact};
 
 /// How many messages wait at most: sources block behind them.
@@ -63,6 +64,7 @@ enum Message {
     Project(ProjectFact),
     Step(Box<JournalStep>),
     Imported(HomeId),
+    Fired { firing: Firing, delivered: bool },
     Flush(SyncSender<Result<(), String>>),
     Stop,
 }
@@ -181,6 +183,14 @@ impl Writer {
     /// [`StoreError::Stopped`] where the writer ended.
     pub fn imported(&self, home: HomeId) -> Result<(), StoreError> {
         self.send(Message::Imported(home))
+    }
+
+    /// Notes that a hook was told of a threshold, or that this was given up.
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`] where the writer ended.
+    pub fn fired(&self, firing: Firing, delivered: bool) -> Result<(), StoreError> {
+        self.send(Message::Fired { firing, delivered })
     }
 
     /// Waits until everything handed over before is committed.
@@ -329,6 +339,7 @@ impl Work {
                         [home.0, now_ms],
                     )?;
                 }
+                Message::Fired { firing, delivered } => hooks::note(&tx, firing, *delivered, now_ms)?,
                 Message::Flush(_) | Message::Stop => {}
             }
         }

@@ -7,6 +7,7 @@
 
 pub mod backfill;
 pub mod bill;
+pub mod budget;
 pub mod doctor;
 pub mod export;
 pub mod http;
@@ -16,3 +17,4 @@ pub mod prices;
 pub mod pricing;
 pub mod report;
 pub mod reprice;
+pub mod status;

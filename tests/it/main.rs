@@ -8,6 +8,8 @@
 mod architecture;
 #[cfg(unix)]
 mod backfill;
+#[cfg(unix)]
+mod budget;
 mod command_line;
 #[cfg(unix)]
 mod crash;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Neg, Sub};
+use std::str::FromStr;
 
 /// How many decimals a dollar has.
 const DECIMALS: usize = 12;
@@ -118,6 +119,27 @@ impl fmt::Display for Picodollars {
     }
 }
 
+/// US dollars as written, `100` or `0.25`: no float comes near them.
+impl FromStr for Picodollars {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let no_amount = || format!("`{text}` is no amount: write US dollars, such as 100.00");
+        let (negative, number) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+        let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        if !digits(whole) || !digits(fraction) {
+            return Err(no_amount());
+        }
+        if fraction.len() > DECIMALS {
+            return Err(format!("`{text}` has more than {DECIMALS} decimals"));
+        }
+        let size: i128 = format!("{whole}{fraction:0<DECIMALS$}").parse().map_err(|_| no_amount())?;
+        Ok(Self(if negative { -size } else { size }))
+    }
+}
+
 impl From<i64> for Picodollars {
     fn from(amount: i64) -> Self {
         Self(amount.into())
@@ -213,6 +235,27 @@ mod tests {
         assert_eq!(Picodollars::new(i128::MAX) + Picodollars::new(1), Picodollars::new(i128::MAX));
     }
 
+    #[test]
+    fn what_is_no_amount_is_refused() {
+        for text in [
+            "",
+            "-",
+            "1.",
+            ".5",
+            "1e3",
+            "1,000",
+            "$1",
+            "ten",
+            "1.0000000000001",
+            "1 000",
+            "9".repeat(60).as_str(),
+        ] {
+            assert!(text.parse::<Picodollars>().is_err(), "{text}");
+        }
+        assert_eq!("100.00".parse(), Ok(Picodollars::new(100 * Picodollars::DOLLAR.get())));
+        assert_eq!(" 0.000000000001".parse(), Ok(Picodollars::new(1)));
+    }
+
     /// The number in what people see.
     fn value(text: &str) -> i128 {
         let (whole, fraction) = text.strip_prefix('$').unwrap().split_once('.').unwrap();
@@ -231,9 +274,7 @@ mod tests {
         #[test]
         fn what_is_written_is_what_is_read(amount in any::<i64>()) {
             let text = Picodollars::from(amount).to_string();
-            let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-            let back: i128 = format!("{whole}{fraction:0<12}").parse().unwrap();
-            prop_assert_eq!(back, i128::from(amount));
+            prop_assert_eq!(text.parse(), Ok(Picodollars::from(amount)));
         }
     }
 }

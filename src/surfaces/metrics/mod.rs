@@ -19,6 +19,7 @@ use crate::health::Health;
 use crate::store::StoreError;
 use crate::store::read::{HomeRow, Snapshot, TupleRow};
 
+pub mod budgets;
 pub mod calendar;
 pub mod docs;
 pub mod exposition;
@@ -43,16 +44,18 @@ pub use money::{HomeInfo, MoneyInfo};
 pub use service::{BuildInfo, Collector};
 pub use zero_first::Receipt;
 
+use super::budget::Board;
 use family::{Descriptor, Family};
 use service::Fared;
 use zero_first::ZeroFirst;
 
 /// Every metric there is, by subject, in the order of the documentation.
-fn subjects() -> [(&'static str, &'static [&'static Descriptor]); 9] {
+fn subjects() -> [(&'static str, &'static [&'static Descriptor]); 10] {
     [
         ("Spend", &tokens::DESCRIPTORS),
         ("Money", &money::DESCRIPTORS),
         ("Calendar", &calendar::DESCRIPTORS),
+        ("Budgets", &budgets::DESCRIPTORS),
         ("Sessions", &sessions::DESCRIPTORS),
         ("Journals", &journals::DESCRIPTORS),
         ("Sources", &sources::DESCRIPTORS),
@@ -126,6 +129,7 @@ pub struct Exporter {
     build: BuildInfo,
     db: PathBuf,
     money: MoneyInfo,
+    budgets: Arc<Board>,
     zero_first: Mutex<ZeroFirst>,
 }
 
@@ -140,7 +144,14 @@ impl Exporter {
         money: MoneyInfo,
         existing: &[TupleRow],
     ) -> Self {
-        Self { health, build, db, money, zero_first: Mutex::new(ZeroFirst::new(existing)) }
+        let zero_first = Mutex::new(ZeroFirst::new(existing));
+        Self { health, build, db, money, budgets: Arc::default(), zero_first }
+    }
+
+    /// Shows the budgets of this board, too.
+    #[must_use]
+    pub fn with_budgets(self, budgets: Arc<Board>) -> Self {
+        Self { budgets, ..self }
     }
 
     /// Builds all families at `now` (unix ms). `monotonic` is the clock that
@@ -181,9 +192,11 @@ impl Exporter {
             families.extend(money::collect(&shown));
             families.extend(calendar::collect(&rows.calendar));
             families.push(sessions::collect(&rows.live_sessions, &imported));
+            families.extend(budgets::collect(&self.budgets.read(now)));
             families.extend(journals::collect(&rows.counters, &rows.journal_states));
         }
         families.extend(money::info(&self.money));
+        families.push(budgets::deliveries(&self.health.webhook));
         families.extend(sources::collect(&self.health));
         families.extend(ledger::collect(&self.health.writer, files.result.as_ref().ok().copied()));
         families.extend(process::collect(process.result.as_ref().ok().and_then(Option::as_ref)));

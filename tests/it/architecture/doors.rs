@@ -84,6 +84,7 @@ pub(super) const DOORS: &[Door] = &[
             "tokio",
             "tracing",
             "tracing_subscriber",
+            "ureq",
         ],
     },
 ];
