@@ -48,8 +48,8 @@ pub(super) fn all(c: &Connection, home: HomeId) -> Result<Vec<(JournalPath, Curs
         let before = row_before(row)?;
         let path = JournalPath {
             home,
-            project_dir: row.get::<_, String>("project_dir")?.into(),
-            file: row.get::<_, String>("file")?.into(),
+            project_dir: row.get::<_, String>(19)?.into(),
+            file: row.get::<_, String>(20)?.into(),
         };
         Ok((path, before.cursor, before.condition))
     })?;

@@ -387,7 +387,7 @@ impl Snapshot<'_> {
                     t.cost_estimated, t.cache_savings, t.long_context_surcharge,
                     t.unpriced_uncached_input, t.unpriced_cached_input, t.unpriced_tool_input,
                     t.unpriced_output, t.unpriced_thoughts, t.cost_adjustment
-             FROM tuples t JOIN homes h ON h.id = t.home_id ORDER BY t.id",
+             FROM tuples t CROSS JOIN homes h ON h.id = t.home_id ORDER BY t.id",
             [],
             |row| {
                 tuples.push(TupleRow {

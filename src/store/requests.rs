@@ -43,6 +43,8 @@ struct Label {
     tuple: i64,
     /// The price of the day last asked for.
     price: Option<(Day, Option<PriceRow>)>,
+    /// What the section adds to the label set.
+    growth: Growth,
 }
 
 impl Label {
@@ -141,6 +143,9 @@ impl Applier {
                 Some(kept) => self.again(c, &mut found, request, &kept, now_ms)?,
             }
         }
+        for label in &found.labels {
+            self.grow(label.tuple, &label.growth);
+        }
         self.count(JOURNAL_LINES, LINE_REQUEST, found.new_lines);
         self.count(JOURNAL_LINES, LINE_REPEAT, found.repeated_lines);
         Ok(())
@@ -187,7 +192,7 @@ impl Applier {
         let name = request.model.as_deref().unwrap_or(UNKNOWN);
         let r = &request.reading;
         let cost = found.labels[label].cost(&pricing, found.home, name, request.at, r);
-        let Label { model, tuple, .. } = found.labels[label];
+        let model = found.labels[label].model;
         let (price, price_bound) = pricing::columns(cost.as_ref());
         let mut flags = 0;
         if request.model_inferred {
@@ -217,9 +222,10 @@ impl Applier {
             fresh.note(key, c.last_insert_rowid());
         }
         let tokens = r.classes();
-        let mut growth = Growth { requests: 1, tokens, ..Growth::default() };
+        let growth = &mut found.labels[label].growth;
+        growth.requests += 1;
+        growth.tokens.add(&tokens);
         growth.cost(&tokens, cost.as_ref());
-        self.grow(tuple, &growth);
         found.new_lines += u64::from(request.place != Place::Inside);
         Ok(())
     }
@@ -238,7 +244,8 @@ impl Applier {
         let (model, name) = self.model(c, raw)?;
         let project = self.project_name(c, found.project)?;
         let tuple = self.tuple(c, (found.home, project, name, found.role), now_ms)?;
-        found.labels.push(Label { raw: raw.cloned(), model, tuple, price: None });
+        let (raw, growth) = (raw.cloned(), Growth::default());
+        found.labels.push(Label { raw, model, tuple, price: None, growth });
         Ok(found.labels.len() - 1)
     }
 

@@ -58,6 +58,12 @@ impl Held {
         Some((entry.file.clone(), held))
     }
 
+    /// How many more can be held.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        MAX.saturating_sub(self.files.len())
+    }
+
     /// Whether a journal written to at that time is to be held and is not.
     #[must_use]
     pub fn wants(&self, path: &JournalPath, modified_ms: i64, now_ms: i64) -> bool {

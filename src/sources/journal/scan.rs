@@ -70,6 +70,34 @@ struct Known {
     scan: u64,
 }
 
+/// What a journal that is there asks for.
+enum Wants {
+    Look,
+    /// Nothing changed, but its descriptor is to be held.
+    Hold,
+    Nothing,
+}
+
+/// What a scan found to do, with the time of each journal's last change.
+#[derive(Default)]
+struct Queue {
+    look: Vec<(JournalPath, i64)>,
+    hold: Vec<(JournalPath, i64)>,
+}
+
+impl Queue {
+    /// The newest first: who is working now waits for nobody's history. Only
+    /// as many unchanged ones as there is room to hold.
+    fn in_order(mut self, room: usize) -> VecDeque<JournalPath> {
+        let newest_first = |(_, modified): &(JournalPath, i64)| std::cmp::Reverse(*modified);
+        self.hold.sort_by_key(newest_first);
+        self.hold.truncate(room);
+        self.look.extend(self.hold);
+        self.look.sort_by_key(newest_first);
+        self.look.into_iter().map(|(path, _)| path).collect()
+    }
+}
+
 /// The journals of all homes.
 pub struct JournalSource {
     homes: Vec<Home>,
@@ -124,13 +152,12 @@ impl JournalSource {
     pub fn scan(&mut self, now_ms: i64, sink: &mut dyn Sink) -> Result<Seen, Closed> {
         self.scan += 1;
         let mut seen = Seen::default();
-        let mut queue = Vec::new();
+        let mut queue = Queue::default();
         for index in 0..self.homes.len() {
             self.scan_home(index, now_ms, &mut queue, &mut seen, sink)?;
         }
-        // The newest first: who is working now waits for nobody's history.
-        queue.sort_by_key(|(_, modified)| std::cmp::Reverse(*modified));
-        self.look_at(queue.into_iter().map(|(path, _)| path).collect(), now_ms, sink)?;
+        let queue = queue.in_order(self.held.room());
+        self.look_at(queue, now_ms, sink)?;
         seen.lag_bytes = self.lag_bytes();
         self.held.expire(now_ms);
         self.buffer.shrink();
@@ -172,7 +199,7 @@ impl JournalSource {
         &mut self,
         index: usize,
         now_ms: i64,
-        queue: &mut Vec<(JournalPath, i64)>,
+        queue: &mut Queue,
         seen: &mut Seen,
         sink: &mut dyn Sink,
     ) -> Result<(), Closed> {
@@ -192,8 +219,10 @@ impl JournalSource {
                 Entry::Journal(name, stamp) => {
                     let modified = stamp.modified_ns / 1_000_000;
                     seen.newest_ms = seen.newest_ms.max(Some(modified));
-                    if self.wants_look(&path, name, stamp, now_ms) {
-                        queue.push((path, modified));
+                    match self.wants(&path, name, stamp, now_ms) {
+                        Wants::Look => queue.look.push((path, modified)),
+                        Wants::Hold => queue.hold.push((path, modified)),
+                        Wants::Nothing => {}
                     }
                 }
             }
@@ -214,19 +243,17 @@ impl JournalSource {
     }
 
     /// Notes that a journal is there and says whether it must be looked at.
-    fn wants_look(&mut self, path: &JournalPath, name: Name, stamp: Stamp, now_ms: i64) -> bool {
+    fn wants(&mut self, path: &JournalPath, name: Name, stamp: Stamp, now_ms: i64) -> Wants {
         let Some(known) = self.known.get_mut(path) else {
             let (cursor, condition, scan) = (Cursor::default(), Condition::Behind, self.scan);
             let cursor = Cursor { seen: Stamp { len: stamp.len, ..Stamp::default() }, ..cursor };
             self.known.insert(path.clone(), Known { name, cursor, condition, scan });
-            return true;
+            return Wants::Look;
         };
         known.scan = self.scan;
         let modified_ms = stamp.modified_ns / 1_000_000;
         let quiet = now_ms - modified_ms >= self.limits.quiet_ms;
-        stamp != known.cursor.seen
-            // After a start nothing is held, and the next thing may be its end.
-            || self.held.wants(path, modified_ms, now_ms)
+        let look = stamp != known.cursor.seen
             || match known.condition {
                 Condition::Pending => quiet,
                 Condition::Read | Condition::Torn => false,
@@ -235,7 +262,13 @@ impl JournalSource {
                 Condition::Failed(Failure::TooLarge) => stamp.len <= self.limits.max_file_bytes,
                 Condition::Failed(Failure::LineTooLong | Failure::NotJson) => false,
                 Condition::Behind | Condition::Gone | Condition::Lost | Condition::Skipped(_) => true,
-            }
+            };
+        match look {
+            true => Wants::Look,
+            // After a start nothing is held, and the next thing may be its end.
+            false if self.held.wants(path, modified_ms, now_ms) => Wants::Hold,
+            false => Wants::Nothing,
+        }
     }
 
     /// Looks at journals in turn, one step each, until all are read.

@@ -169,25 +169,14 @@ mod tests {
             month,
             ..CalendarRow::default()
         };
-        let values: Vec<_> = collect(&[row])
-            .into_iter()
-            .filter_map(Family::finish)
-            .map(|family| {
-                let metric = &family.get_metric()[0];
-                let labels: Vec<_> =
-                    metric.get_label().iter().map(|label| label.value().to_owned()).collect();
-                (family.name().to_owned(), labels.join("|"), metric.get_gauge().get_value())
-            })
-            .collect();
-        let labels = "ana|api|m|at_least".to_owned();
+        let lines: String = collect(&[row]).iter().map(Family::lines).collect();
+        let labels = r#"{home="ana",project="api",model="m",bound="at_least"}"#;
         assert_eq!(
-            values,
-            [
-                ("gemgauge_today_tokens".into(), labels.clone(), 0.0),
-                ("gemgauge_today_cost_usd".into(), labels.clone(), 0.0),
-                ("gemgauge_month_tokens".into(), labels.clone(), 7.0),
-                ("gemgauge_month_cost_usd".into(), labels, 2.0),
-            ]
+            lines,
+            format!(
+                "gemgauge_today_tokens{labels} 0\ngemgauge_today_cost_usd{labels} 0\n\
+                 gemgauge_month_tokens{labels} 7\ngemgauge_month_cost_usd{labels} 2\n"
+            )
         );
     }
 }

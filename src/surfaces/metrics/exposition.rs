@@ -1,9 +1,6 @@
 //! The two text forms of an exposition and the choice between them.
 
-use prometheus::TextEncoder;
-use prometheus::proto::MetricFamily;
-
-use super::openmetrics;
+use super::family::{Family, Kind, escape};
 
 /// A text form that Prometheus reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,20 +39,56 @@ impl Format {
         if rank(Self::OpenMetrics) > rank(Self::Text) { Self::OpenMetrics } else { Self::Text }
     }
 
-    /// Writes the families in this form.
+    /// Writes the families in this form; those without a sample are left out.
     ///
-    /// # Panics
-    /// If a family has no name or no sample: the collectors leave those out.
+    /// The sample lines are the same in both. In OpenMetrics a counter's family
+    /// is named without `_total`, a unit is said where it is the suffix, `"` is
+    /// escaped in help too, and `# EOF` ends it. `_created` lines are left out:
+    /// Prometheus 2 stores them as series of their own.
     #[must_use]
-    pub fn encode(self, families: &[MetricFamily]) -> String {
+    pub fn encode(self, families: &[Family]) -> String {
+        let size = families.iter().map(|family| family.lines().len() + 256).sum();
+        let mut out = String::with_capacity(size);
+        for family in families.iter().filter(|family| !family.lines().is_empty()) {
+            self.head(&mut out, family);
+            out.push_str(family.lines());
+        }
+        if self == Self::OpenMetrics {
+            out.push_str("# EOF\n");
+        }
+        out
+    }
+
+    /// What stands above a family's samples.
+    fn head(self, out: &mut String, family: &Family) {
+        let descriptor = family.descriptor();
+        let kind = descriptor.kind.as_str();
         match self {
-            Self::Text => TextEncoder::new()
-                .encode_to_string(families)
-                .expect("collectors hand out families with a name and samples only"),
-            Self::OpenMetrics => openmetrics::encode(families),
+            Self::Text => {
+                let name = descriptor.name;
+                out.extend(["# HELP ", name, " "]);
+                escape(out, descriptor.help, false);
+                out.extend(["\n# TYPE ", name, " ", kind, "\n"]);
+            }
+            Self::OpenMetrics => {
+                let name = match descriptor.kind {
+                    Kind::Counter => descriptor.name.strip_suffix("_total").unwrap_or(descriptor.name),
+                    Kind::Gauge | Kind::Histogram => descriptor.name,
+                };
+                out.extend(["# TYPE ", name, " ", kind, "\n"]);
+                if let Some(unit) = UNITS.into_iter().find(|unit| name.rsplit('_').next() == Some(unit)) {
+                    out.extend(["# UNIT ", name, " ", unit, "\n"]);
+                }
+                out.extend(["# HELP ", name, " "]);
+                escape(out, descriptor.help, true);
+                out.push('\n');
+            }
         }
     }
 }
+
+/// Units said in `# UNIT`, where a family's name ends in one.
+const UNITS: [&str; 2] = ["seconds", "bytes"];
 
 /// One media range of an `Accept` header.
 struct Range<'a> {

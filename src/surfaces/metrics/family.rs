@@ -1,6 +1,6 @@
 //! Descriptors and the families built from them at each scrape.
 
-use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
+use std::fmt::{Display, Write};
 
 use crate::health::{DurationHistogram, DurationReading};
 
@@ -55,56 +55,60 @@ impl Label {
     }
 }
 
-/// The samples of one metric at one scrape.
+/// The samples of one metric at one scrape, already as the lines that both
+/// text forms share: a dashboard's scrape has ten thousand of them.
 pub struct Family {
     descriptor: &'static Descriptor,
-    metrics: Vec<Metric>,
+    lines: String,
 }
 
 impl Family {
     #[must_use]
     pub fn new(descriptor: &'static Descriptor) -> Self {
-        Self { descriptor, metrics: Vec::new() }
+        Self { descriptor, lines: String::new() }
+    }
+
+    #[must_use]
+    pub fn descriptor(&self) -> &'static Descriptor {
+        self.descriptor
+    }
+
+    /// Sample lines, each with its newline.
+    #[must_use]
+    pub fn lines(&self) -> &str {
+        &self.lines
     }
 
     /// Adds a sample; `labels` are the values in the descriptor's order.
     pub fn add(&mut self, labels: &[&str], value: f64) {
-        let mut metric = self.metric(labels);
-        match self.descriptor.kind {
-            Kind::Counter => {
-                let mut counter = Counter::default();
-                counter.set_value(value);
-                metric.set_counter(counter);
-            }
-            Kind::Gauge => {
-                let mut gauge = Gauge::default();
-                gauge.set_value(value);
-                metric.set_gauge(gauge);
-            }
-            Kind::Histogram => unreachable!("a histogram is added as one reading"),
+        self.series("", labels, None);
+        // "+Inf" is the one number that Rust spells in another way.
+        if value == f64::INFINITY {
+            self.lines.push_str(" +Inf\n");
+        } else {
+            self.end(value);
         }
-        self.metrics.push(metric);
     }
 
     /// Adds a sample of a count. Above 2^53 its last digits go: the exposition is f64.
     pub fn add_count(&mut self, labels: &[&str], value: u64) {
-        self.add(labels, value as f64);
+        const EXACT: u64 = 1 << 53;
+        self.series("", labels, None);
+        if value <= EXACT { self.end(value) } else { self.end(value as f64) }
     }
 
     pub fn add_durations(&mut self, reading: &DurationReading) {
-        let buckets = DurationHistogram::BOUNDS.iter().zip(reading.cumulative).map(|(bound, count)| {
-            let mut bucket = Bucket::default();
-            bucket.set_upper_bound(*bound);
-            bucket.set_cumulative_count(count);
-            bucket
-        });
-        let mut histogram = Histogram::default();
-        histogram.set_bucket(buckets.collect());
-        histogram.set_sample_count(reading.count());
-        histogram.set_sample_sum(reading.sum_seconds);
-        let mut metric = self.metric(&[]);
-        metric.set_histogram(histogram);
-        self.metrics.push(metric);
+        for (bound, count) in DurationHistogram::BOUNDS.iter().zip(reading.cumulative) {
+            // Bounds are never whole numbers, so both forms spell them alike.
+            self.series("_bucket", &[], Some(&bound.to_string()));
+            self.end(count);
+        }
+        self.series("_bucket", &[], Some("+Inf"));
+        self.end(reading.count());
+        self.series("_sum", &[], None);
+        self.end(reading.sum_seconds);
+        self.series("_count", &[], None);
+        self.end(reading.count());
     }
 
     /// The family with its only sample.
@@ -115,32 +119,44 @@ impl Family {
         family
     }
 
-    fn metric(&self, labels: &[&str]) -> Metric {
-        assert_eq!(labels.len(), self.descriptor.labels.len(), "{} has these labels", self.descriptor.name);
-        let pairs = self.descriptor.labels.iter().zip(labels).map(|(label, value)| {
-            let mut pair = LabelPair::default();
-            pair.set_name(label.name.to_owned());
-            pair.set_value((*value).to_owned());
-            pair
-        });
-        Metric::from_label(pairs.collect())
+    /// Name and labels of a sample.
+    fn series(&mut self, suffix: &str, labels: &[&str], le: Option<&str>) {
+        let Descriptor { name, labels: names, .. } = self.descriptor;
+        assert_eq!(labels.len(), names.len(), "{name} has these labels");
+        self.lines.push_str(name);
+        self.lines.push_str(suffix);
+        let names = names.iter().map(|label| label.name);
+        let mut open = '{';
+        for (label, value) in names.zip(labels.iter().copied()).chain(le.map(|bound| ("le", bound))) {
+            self.lines.push(open);
+            self.lines.push_str(label);
+            self.lines.push_str("=\"");
+            escape(&mut self.lines, value, true);
+            self.lines.push('"');
+            open = ',';
+        }
+        if open == ',' {
+            self.lines.push('}');
+        }
     }
 
-    /// The family as the encoders take it; `None` where there is no sample.
-    #[must_use]
-    pub fn finish(self) -> Option<MetricFamily> {
-        if self.metrics.is_empty() {
-            return None;
-        }
-        let mut family = MetricFamily::default();
-        family.set_name(self.descriptor.name.to_owned());
-        family.set_help(self.descriptor.help.to_owned());
-        family.set_field_type(match self.descriptor.kind {
-            Kind::Counter => MetricType::COUNTER,
-            Kind::Gauge => MetricType::GAUGE,
-            Kind::Histogram => MetricType::HISTOGRAM,
-        });
-        family.set_metric(self.metrics);
-        Some(family)
+    fn end(&mut self, value: impl Display) {
+        writeln!(self.lines, " {value}").expect("a String takes everything");
     }
+}
+
+/// Writes a text so that it stays on its line, and in its quotes where it has some.
+pub(super) fn escape(out: &mut String, text: &str, quoted: bool) {
+    let mut rest = text;
+    while let Some(at) = rest.find(['\\', '\n', '"']) {
+        out.push_str(&rest[..at]);
+        match rest.as_bytes()[at] {
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            _ if quoted => out.push_str("\\\""),
+            _ => out.push('"'),
+        }
+        rest = &rest[at + 1..];
+    }
+    out.push_str(rest);
 }

@@ -13,8 +13,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use prometheus::proto::MetricFamily;
-
 use crate::health::Health;
 use crate::store::StoreError;
 use crate::store::read::{HomeRow, Snapshot, TupleRow};
@@ -27,7 +25,6 @@ pub mod family;
 pub mod journals;
 pub mod ledger;
 pub mod money;
-mod openmetrics;
 pub mod process;
 pub mod service;
 pub mod sessions;
@@ -116,7 +113,7 @@ impl LedgerRows {
 /// What one scrape came to.
 pub struct Gathered {
     /// Sorted by name, each with at least one sample.
-    pub families: Vec<MetricFamily>,
+    pub families: Vec<Family>,
     /// Hand it to [`Exporter::confirm`] once the answer is on its way.
     pub receipt: Receipt,
     /// What failed, for the log; the scrape itself succeeded.
@@ -207,8 +204,8 @@ impl Exporter {
         ];
         families.extend(service::collect(fared, &self.build));
 
-        let mut families: Vec<MetricFamily> = families.into_iter().filter_map(Family::finish).collect();
-        families.sort_by(|a, b| a.name().cmp(b.name()));
+        families.retain(|family| !family.lines().is_empty());
+        families.sort_by_key(|family| family.descriptor().name);
         let failures = [
             ledger.result.err().map(|why| (Collector::Ledger, why)),
             files.result.err().map(|why| (Collector::LedgerFiles, why)),

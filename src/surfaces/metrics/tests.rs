@@ -141,9 +141,9 @@ fn golden(name: &str, want: &str, got: &str) {
 
 /// What the golden texts hold: everything but the process's own metrics,
 /// whose names are Prometheus's.
-fn golden_families() -> Vec<MetricFamily> {
+fn golden_families() -> Vec<Family> {
     let mut families = exporter().gather(NOW, readings(Ok(rows()))).families;
-    families.retain(|family| !family.name().starts_with("process_"));
+    families.retain(|family| !family.descriptor().name.starts_with("process_"));
     families
 }
 
@@ -281,7 +281,7 @@ fn every_enumerated_label_value_stands_from_the_start() {
 #[test]
 fn every_family_has_its_descriptor_and_every_descriptor_its_family() {
     let gathered = exporter().gather(NOW, readings(Ok(rows())));
-    let names: BTreeSet<&str> = gathered.families.iter().map(MetricFamily::name).collect();
+    let names: BTreeSet<&str> = gathered.families.iter().map(|family| family.descriptor().name).collect();
     let described: Vec<&str> = subjects().iter().flat_map(|(_, d)| d.iter()).map(|d| d.name).collect();
     let distinct: BTreeSet<&str> = described.iter().copied().collect();
     assert_eq!(described.len(), distinct.len(), "a name is described twice");

@@ -57,7 +57,7 @@ pub(super) const DOORS: &[Door] = &[
     Door {
         room: "surfaces::metrics",
         ours: &["ledger", "config", "health", "store::read", "store::counter_names", "store::StoreError"],
-        crates: &["jiff", "prometheus", "serde", "serde_json", "thiserror", "tracing"],
+        crates: &["jiff", "serde", "serde_json", "thiserror", "tracing"],
     },
     Door {
         room: "surfaces::http",
