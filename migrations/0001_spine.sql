@@ -110,6 +110,8 @@ CREATE TABLE journals (
   UNIQUE (home_id, project_dir, file)
 ) STRICT;
 
+CREATE INDEX journals_by_state ON journals (state);
+
 -- Which journals held requests of which session.
 CREATE TABLE journal_sessions (
   journal_id  INTEGER NOT NULL REFERENCES journals (id),

@@ -120,8 +120,23 @@ pub struct Reasons(u32);
 impl Reasons {
     pub const NONE: Self = Self(0);
 
-    /// What demotes a figure that rests on the journal alone (accounting row 38).
+    /// What demotes any figure that rests on the journal alone.
     pub const WATCHER_ONLY: Self = Self(1 << Reason::ModelUnobserved as u32 | 1 << Reason::Orphan as u32);
+
+    /// Why a session's figure from its journals alone is a lower bound: nobody
+    /// saw its model or its endings (accounting row 38), and what the session
+    /// has of its own.
+    #[must_use]
+    pub fn of_watched(session: Self) -> Self {
+        Self::WATCHER_ONLY.union(session)
+    }
+
+    /// Why a session that was prompted and shows no figure is unmeasured
+    /// (accounting R40).
+    #[must_use]
+    pub fn of_silent(session: Self) -> Self {
+        Self::of_watched(session).with(Reason::NoFigure)
+    }
 
     pub fn insert(&mut self, reason: Reason) {
         self.0 |= 1 << reason as u32;

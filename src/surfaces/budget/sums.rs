@@ -178,7 +178,7 @@ impl<'a> Sums<'a> {
 
 /// What the tokens of a session's requests claim.
 fn claim(session: &SessionRow) -> Bound {
-    if Reasons::WATCHER_ONLY.union(session.reasons).is_empty() { Bound::Exact } else { Bound::AtLeast }
+    if Reasons::of_watched(session.reasons).is_empty() { Bound::Exact } else { Bound::AtLeast }
 }
 
 /// When a person asked, or a part of the journal could not be read

@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
     fn add(&self, sum: &mut Sum, session: &SessionRow, request: &RequestRow) {
         sum.spend.add_request(request.role, request.reading);
         sum.spend.add_cost(&request.cost);
-        sum.spend.demote(Reasons::WATCHER_ONLY.union(session.reasons));
+        sum.spend.demote(Reasons::of_watched(session.reasons));
         let model = self.dimensions.models.get(&request.model_id).map_or(UNKNOWN, String::as_str);
         let costs = self.prices.by_class(self.home(session), model, request);
         sum.costs.iter_mut().zip(costs).for_each(|(sum, cost): (&mut Picodollars, _)| *sum += cost);

@@ -114,7 +114,7 @@ impl Calendar {
             spend.add_request(request.role, request.reading);
             spend.add_cost(&request.cost);
             // Seen by the journal watcher only (accounting row 38).
-            spend.demote(Reasons::WATCHER_ONLY.union(session.reasons));
+            spend.demote(Reasons::of_watched(session.reasons));
             row.month.add(&spend);
             if request.at >= day {
                 row.today.add(&spend);

@@ -16,7 +16,7 @@ use super::sort::sort;
 use super::spec::{Dimension, Kind, ReportSpec};
 use super::time;
 use super::tree::{Key, Path, Sum, parts};
-use crate::ledger::bound::{Reason, Reasons};
+use crate::ledger::bound::Reasons;
 use crate::ledger::model::{Role, UNKNOWN};
 use crate::ledger::money::{Billing, CostSum};
 use crate::ledger::spend::Spend;
@@ -176,7 +176,7 @@ impl<'a> Build<'a> {
                 self.unpriced.insert(request.model_id);
             }
         }
-        sum.spend.demote(Reasons::WATCHER_ONLY.union(session.reasons));
+        sum.spend.demote(Reasons::of_watched(session.reasons));
         sum.saw(Some(request.at));
         sum.models.insert(Some(request.model_id));
         sum.sessions.insert(session.id);
@@ -219,8 +219,7 @@ impl<'a> Build<'a> {
         sum.spend.add(&nothing);
         if asked(session) {
             sum.spend.add_unmeasured();
-            let reasons = Reasons::WATCHER_ONLY.with(Reason::NoFigure);
-            sum.spend.demote(reasons.union(session.reasons));
+            sum.spend.demote(Reasons::of_silent(session.reasons));
             self.unmeasured += 1;
         }
         sum.saw(silent.at);
@@ -377,7 +376,7 @@ fn asked(session: &SessionRow) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::bound::Bound;
+    use crate::ledger::bound::{Bound, Reason};
     use crate::ledger::tokens::Reading;
     use crate::surfaces::report::sample::{self, report};
 

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use super::build::Row;
 use super::money::{Costs, Money, Pays};
 use super::{ReportError, json, notes, number, session_text};
-use crate::ledger::bound::{Bound, Reason, Reasons};
+use crate::ledger::bound::{Bound, Reasons};
 use crate::ledger::identity::nameless_part;
 use crate::ledger::model::{Role, UNKNOWN, canonical};
 use crate::ledger::money::{Billing, Cost, CostFigure, CostSum, PriceList, PriceRow, Rates, Unpriced};
@@ -164,12 +164,12 @@ pub fn build(
     for (_, request) in requests {
         spend.add_request(request.role, request.reading);
         spend.add_cost(&request.cost);
-        spend.demote(Reasons::WATCHER_ONLY);
+        spend.demote(Reasons::of_watched(session.reasons));
     }
     let unmeasured = requests.is_empty() && (session.prompts.is_some() || !session.reasons.is_empty());
     if unmeasured {
         spend.add_unmeasured();
-        spend.demote(Reasons::WATCHER_ONLY.with(Reason::NoFigure));
+        spend.demote(Reasons::of_silent(session.reasons));
     }
     spend.demote(session.reasons);
 
