@@ -5,8 +5,8 @@
 //! - **Out**: [`JournalStep`](crate::ledger::evidence::JournalStep)s and project names.
 //! - **Never**: write, follow a link, hold more than one line, or trust an event:
 //!   the scan is the truth.
-//! - **Look first** at [`scan`] (what is there), then [`tail`] (what was added),
-//!   then [`record`] (what a line says).
+//! - **Look first** at [`scan`] (what is there), then `look` (one journal), then
+//!   [`tail`] (what was added), then [`record`] (what a line says).
 
 pub mod discover;
 mod fast;
@@ -15,6 +15,7 @@ pub mod held;
 pub mod json;
 pub mod legacy;
 pub mod lines;
+mod look;
 pub mod name;
 pub mod project;
 pub mod record;
