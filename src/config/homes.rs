@@ -255,9 +255,9 @@ mod tests {
 
     #[test]
     fn r11_the_default_home_is_the_clis() {
-        let home = |vars: &[(&str, &str)]| default_home(&Env::of(Path::new("/work"), vars.iter().copied()));
+        let home = |vars: &[(&str, &str)]| default_home(&Env::of(Path::new("/srv"), vars.iter().copied()));
         assert_eq!(home(&[("HOME", "/home/ana"), ("GEMINI_CLI_HOME", "/x")]), Path::new("/x"));
-        assert_eq!(home(&[("HOME", "/home/ana"), ("GEMINI_CLI_HOME", "x")]), Path::new("/work/x"));
+        assert_eq!(home(&[("HOME", "/home/ana"), ("GEMINI_CLI_HOME", "x")]), Path::new("/srv/x"));
         assert_eq!(home(&[("HOME", "/home/ana"), ("GEMINI_CLI_HOME", "")]), Path::new("/home/ana"));
         assert_eq!(home(&[]), Path::new("/tmp"));
     }

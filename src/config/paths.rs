@@ -55,21 +55,21 @@ mod tests {
 
     #[test]
     fn the_ledger_is_a_data_file_and_the_configuration_a_configuration_file() {
-        let env = Env::of(Path::new("/work"), [("HOME", "/home/ana")]);
+        let env = Env::of(Path::new("/srv"), [("HOME", "/home/ana")]);
         assert_eq!(default_ledger(&env).unwrap(), Path::new("/home/ana/.local/share/gemgauge/ledger.db"));
         assert_eq!(default_config(&env).unwrap(), Path::new("/home/ana/.config/gemgauge/config.yml"));
-        let env = Env::of(Path::new("/work"), [("XDG_DATA_HOME", "/data"), ("XDG_CONFIG_HOME", "relative")]);
+        let env = Env::of(Path::new("/srv"), [("XDG_DATA_HOME", "/data"), ("XDG_CONFIG_HOME", "relative")]);
         assert_eq!(default_ledger(&env).unwrap(), Path::new("/data/gemgauge/ledger.db"));
         assert_eq!(default_config(&env), None);
     }
 
     #[test]
     fn a_path_starts_from_the_users_home_or_the_working_directory() {
-        let env = Env::of(Path::new("/work"), [("HOME", "/home/ana")]);
+        let env = Env::of(Path::new("/srv"), [("HOME", "/home/ana")]);
         assert_eq!(absolute(&env, Path::new("~/x")), Path::new("/home/ana/x"));
         assert_eq!(absolute(&env, Path::new("~")), Path::new("/home/ana"));
-        assert_eq!(absolute(&env, Path::new("~bob/x")), Path::new("/work/~bob/x"));
-        assert_eq!(absolute(&env, Path::new("a/b")), Path::new("/work/a/b"));
+        assert_eq!(absolute(&env, Path::new("~bob/x")), Path::new("/srv/~bob/x"));
+        assert_eq!(absolute(&env, Path::new("a/b")), Path::new("/srv/a/b"));
         assert_eq!(absolute(&env, Path::new("/a/b")), Path::new("/a/b"));
     }
 

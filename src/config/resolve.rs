@@ -323,7 +323,7 @@ mod tests {
 
     fn load(flags: &Flags, vars: &[(&str, &str)]) -> Result<Config, ConfigError> {
         let vars = [("HOME", "/nowhere/ana")].into_iter().chain(vars.iter().copied());
-        Config::load(flags, &Env::of(Path::new("/nowhere/work"), vars))
+        Config::load(flags, &Env::of(Path::new("/nowhere/srv"), vars))
     }
 
     #[test]
@@ -375,7 +375,7 @@ mod tests {
     fn a_named_file_must_be_there_and_the_usual_one_may_be_missing() {
         let flags = Flags { config: Some("gone.yml".into()), ..Flags::default() };
         let error = load(&flags, &[]).unwrap_err().to_string();
-        assert!(error.contains("/nowhere/work/gone.yml"), "{error}");
+        assert!(error.contains("/nowhere/srv/gone.yml"), "{error}");
         assert!(load(&Flags::default(), &[("GEMGAUGE_CONFIG", "/gone.yml")]).is_err());
         let (_dir, env) = with_file("dbb: x\n");
         assert!(Config::load(&Flags::default(), &env).unwrap_err().to_string().contains("line 1, dbb"));

@@ -118,11 +118,8 @@ fn refuse_network(_: &Path, _: &Path) -> Result<(), StoreError> {
 }
 
 fn open(path: &Path, access: Access) -> Result<Connection, StoreError> {
-    let flags = match access {
-        Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
-        // A WAL database cannot be opened read-only where its -shm is missing.
-        Access::Read => OpenFlags::SQLITE_OPEN_READ_WRITE,
-    };
+    // Also to read: a WAL database cannot be opened read-only where its -shm is missing.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
     let mut connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(64);

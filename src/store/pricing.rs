@@ -77,8 +77,9 @@ pub struct ModelRepriced {
     pub unpriced_after: u64,
 }
 
-/// Prices every request anew. Figures follow; counters keep the first price,
-/// and what differs from it stands beside them as an adjustment.
+/// Prices every request of the named homes anew; how another pays, nobody
+/// says here, and it keeps its costs. Figures follow; counters keep the first
+/// price, and what differs from it stands beside them as an adjustment.
 pub(super) fn reprice(connection: &mut Connection, pricing: &Pricing) -> Result<Repriced, StoreError> {
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut done = Repriced::default();
@@ -100,6 +101,9 @@ pub(super) fn reprice(connection: &mut Connection, pricing: &Pricing) -> Result<
         let mut rows = select.query([])?;
         while let Some(row) = rows.next()? {
             let (id, home, model): (i64, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            if !pricing.lists.contains_key(&HomeId(home)) {
+                continue;
+            }
             let (at, was): (i64, (Option<i64>, i64)) = (row.get(3)?, (row.get(4)?, row.get(5)?));
             let reading = reading(row, 8)?;
             let cost = pricing.cost(HomeId(home), &model, at, &reading);

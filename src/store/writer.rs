@@ -130,7 +130,8 @@ impl Ledger {
         journals::all(&self.connection, home)
     }
 
-    /// Prices every request anew: figures follow, counters keep the first price.
+    /// Prices every request of the homes that `pricing` names anew: figures
+    /// follow, counters keep the first price.
     ///
     /// # Errors
     /// What SQLite says; then nothing was changed.

@@ -71,3 +71,23 @@ fn repricing_moves_the_figures_and_counters_keep_the_first_price() {
     let again = sandbox.run(&["reprice", "--prices", prices.to_str().unwrap()]);
     assert!(again.out.starts_with("Nothing changed"), "{}", again.out);
 }
+
+#[test]
+fn repricing_leaves_a_home_alone_that_nobody_names() {
+    let sandbox = sandbox();
+    let other = sandbox.write(
+        "other/.gemini/tmp/p/chats/session-2026-08-20T10-00-aaaaaaaa.jsonl",
+        &format!("{HEADER}\n{}\n", answer("g3", "gemini-of-tomorrow", 1_000, 0, 500)),
+    );
+    let other = other.ancestors().nth(5).unwrap();
+    assert_eq!(sandbox.run(&["report", "--since", "all"]).code, 0);
+    assert_eq!(sandbox.run(&["report", "--since", "all", "--home", other.to_str().unwrap()]).code, 0);
+    let prices = sandbox.write(
+        "prices.yml",
+        "prices:\n  - model: gemini-of-tomorrow\n    list: gemini-api\n    input: 1\n    output: 10\n    source: a test\n",
+    );
+    let said = sandbox.run(&["reprice", "--json", "--prices", prices.to_str().unwrap()]);
+    let changes: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((&changes["requests"], &changes["changed"]), (&2.into(), &1.into()), "{changes}");
+    assert_eq!(costs(&sandbox)[1..], [("g2".into(), Some(6_000_000_000)), ("g3".into(), None)]);
+}

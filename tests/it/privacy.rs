@@ -35,7 +35,7 @@ fn plant(sandbox: &Sandbox) {
     );
     journal.line(&user);
     let call = format!(
-        r#""toolCalls":[{{"id":"c","name":"write_file","args":{{"path":"/work/{SECRET}/a.rs","content":"{SECRET} argument"}},"result":[{{"functionResponse":{{"response":{{"output":"{SECRET} output"}}}}}}],"status":"success"}}]"#
+        r#""toolCalls":[{{"id":"c","name":"write_file","args":{{"path":"/srv/{SECRET}/a.rs","content":"{SECRET} argument"}},"result":[{{"functionResponse":{{"response":{{"output":"{SECRET} output"}}}}}}],"status":"success"}}]"#
     );
     let spoken = answer("a1", "gemini-2.5-pro", reading(1))
         .replace("done.", &format!("{SECRET} answer"))
