@@ -10,11 +10,14 @@
 pub mod blind_spots;
 pub mod bound;
 pub mod budget;
+pub mod doors;
 pub mod evidence;
 pub mod hash;
 pub mod identity;
 pub mod model;
 pub mod money;
 pub mod project;
+pub mod quota;
 pub mod spend;
+pub mod telemetry;
 pub mod tokens;

@@ -28,28 +28,78 @@ fn is_revision(suffix: &str) -> bool {
     suffix.len() == 3 && suffix.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// The part a request plays, in the CLI's own words.
+/// The part a request plays, in the CLI's own words (its `LlmRole`).
+///
+/// Journals hold [`Role::Main`] and [`Role::Subagent`] only; the utility roles
+/// come from telemetry and headless statistics (accounting R38).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// The chat itself.
     Main,
     /// A subagent's own chat (accounting R46).
     Subagent,
+    /// No more is known than that it was none of the two.
+    Utility,
+    Router,
+    Tool,
+    Compressor,
+    LoopDetector,
+    NextSpeaker,
+    EditCorrector,
+    Summarizer,
+    Autocomplete,
+    StateSnapshot,
+    FastAckHelper,
 }
 
 impl Role {
+    pub const ALL: [Self; 13] = [
+        Self::Main,
+        Self::Subagent,
+        Self::Utility,
+        Self::Router,
+        Self::Tool,
+        Self::Compressor,
+        Self::LoopDetector,
+        Self::NextSpeaker,
+        Self::EditCorrector,
+        Self::Summarizer,
+        Self::Autocomplete,
+        Self::StateSnapshot,
+        Self::FastAckHelper,
+    ];
+
+    /// The value of the `role` label.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Main => "main",
             Self::Subagent => "subagent",
+            Self::Utility => "utility",
+            Self::Router => "utility_router",
+            Self::Tool => "utility_tool",
+            Self::Compressor => "utility_compressor",
+            Self::LoopDetector => "utility_loop_detector",
+            Self::NextSpeaker => "utility_next_speaker",
+            Self::EditCorrector => "utility_edit_corrector",
+            Self::Summarizer => "utility_summarizer",
+            Self::Autocomplete => "utility_autocomplete",
+            Self::StateSnapshot => "utility_state_snapshot_processor",
+            Self::FastAckHelper => "utility_fast_ack_helper",
         }
     }
 
     /// The role of that name, if it is one.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Main, Self::Subagent].into_iter().find(|role| role.as_str() == name)
+        Self::ALL.into_iter().find(|role| role.as_str() == name)
+    }
+
+    /// The role a source names: one we do not know yet is a utility, so that a
+    /// label value never comes from outside.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self::parse(name).unwrap_or(Self::Utility)
     }
 }
 
@@ -84,9 +134,10 @@ mod tests {
 
     #[test]
     fn role_names_round_trip() {
-        for role in [Role::Main, Role::Subagent] {
+        for role in Role::ALL {
             assert_eq!(Role::parse(role.as_str()), Some(role));
         }
-        assert_eq!(Role::parse("utility"), None);
+        assert_eq!(Role::parse("utility_of_tomorrow"), None);
+        assert_eq!(Role::named("utility_of_tomorrow"), Role::Utility);
     }
 }

@@ -115,15 +115,13 @@ impl Kept {
     }
 }
 
+/// How rows hold a role: its place in [`Role::ALL`], which only grows at its end.
 pub(super) fn role_number(role: Role) -> i64 {
-    match role {
-        Role::Main => 0,
-        Role::Subagent => 1,
-    }
+    role as i64
 }
 
 pub(super) fn role_of(number: i64) -> Role {
-    if number == 1 { Role::Subagent } else { Role::Main }
+    usize::try_from(number).ok().and_then(|place| Role::ALL.get(place)).copied().unwrap_or(Role::Utility)
 }
 
 impl Applier {

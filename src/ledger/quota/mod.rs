@@ -1,0 +1,28 @@
+//! Quota: what was polled, what was observed, and what may be said of it
+//! (docs/quota.md).
+
+use serde::{Deserialize, Serialize};
+
+/// A request refused for quota or capacity, as a 429 states it (quota Q14).
+/// Plain values: the message itself is not kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rejection {
+    /// The reason as stated (`RATE_LIMIT_EXCEEDED`, `QUOTA_EXHAUSTED`,
+    /// `MODEL_CAPACITY_EXHAUSTED`, …), at most 64 characters; `None`: not stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Google's capacity, not the user's quota.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub capacity: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The quota metric or id that refused, as stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
+    /// When the quota resets, unix ms, where stated or implied by a delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resets_at: Option<i64>,
+    /// How long the server asks to wait, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<i64>,
+}
