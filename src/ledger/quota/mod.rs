@@ -1,6 +1,8 @@
 //! Quota: what was polled, what was observed, and what may be said of it
 //! (docs/quota.md).
 
+pub mod poll;
+
 use serde::{Deserialize, Serialize};
 
 /// A request refused for quota or capacity, as a 429 states it (quota Q14).
