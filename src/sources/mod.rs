@@ -8,3 +8,5 @@
 //!   [`journal::record`] (one line, one meaning).
 
 pub mod journal;
+pub mod process;
+pub mod spool;
