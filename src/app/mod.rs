@@ -17,6 +17,7 @@ mod prices;
 mod reprice;
 mod serve;
 mod show;
+mod spools;
 pub mod views;
 
 use std::process::ExitCode;

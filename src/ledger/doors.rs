@@ -178,6 +178,25 @@ pub struct SpoolStep {
     pub ended: bool,
 }
 
+/// An event that an orchestrator posted (accounting 3, D4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostedEvent {
+    /// It counts once.
+    pub event_id: String,
+    pub host: String,
+    /// The directory that holds the session's `.gemini`, where stated.
+    pub home: Option<String>,
+    pub event: DoorEvent,
+}
+
+/// What became of posted events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Posted {
+    pub accepted: u64,
+    /// Known by their ids.
+    pub duplicate: u64,
+}
+
 /// How a prompt was answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnResult {
