@@ -35,9 +35,11 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
     let money = money(config, &mut ledger)?;
 
     let health = Arc::new(Health::default());
-    let existing = open_reader(&config.db)?.snapshot(|snapshot| snapshot.tuples())?;
+    let (existing, counters) =
+        open_reader(&config.db)?.snapshot(|snapshot| Ok((snapshot.tuples()?, snapshot.home_counters()?)))?;
     let board = Arc::new(Board::default());
     let exporter = Exporter::new(health.clone(), BuildInfo::compiled(), config.db.clone(), money, &existing)
+        .with_counters(&counters)
         .with_budgets(board.clone());
     let views: Arc<dyn Views> =
         Arc::new(LedgerViews::new(config.clone(), zone(config)?, health.clone(), exporter, clock));

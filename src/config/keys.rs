@@ -49,6 +49,8 @@ keys! {
     WATCH: "journals.watch", "GEMGAUGE_JOURNALS_WATCH", None, "ask the system for file events";
     MAX_TUPLES: "metrics.max_tuples", "GEMGAUGE_METRICS_MAX_TUPLES", None,
         "label sets of a home before `other`";
+    MAX_SESSIONS: "metrics.max_sessions", "GEMGAUGE_METRICS_MAX_SESSIONS", None,
+        "live sessions with series of their own";
     LISTEN_ADDRESS: "web.listen_address", "GEMGAUGE_WEB_LISTEN_ADDRESS", Some("--web.listen-address"),
         "where serve listens";
     TELEMETRY_PATH: "web.telemetry_path", "GEMGAUGE_WEB_TELEMETRY_PATH", Some("--web.telemetry-path"),

@@ -98,6 +98,7 @@ pub struct JournalsLayer {
 #[serde(deny_unknown_fields)]
 pub struct MetricsLayer {
     pub max_tuples: Option<u64>,
+    pub max_sessions: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -284,7 +285,10 @@ impl Layer {
                 idle_rescan_seconds: vars.parsed(&keys::IDLE_RESCAN_SECONDS)?,
                 watch: vars.switch(&keys::WATCH)?,
             }),
-            metrics: Some(MetricsLayer { max_tuples: vars.parsed(&keys::MAX_TUPLES)? }),
+            metrics: Some(MetricsLayer {
+                max_tuples: vars.parsed(&keys::MAX_TUPLES)?,
+                max_sessions: vars.parsed(&keys::MAX_SESSIONS)?,
+            }),
             web: Some(WebLayer {
                 listen_address: vars.list(&keys::LISTEN_ADDRESS)?,
                 telemetry_path: vars.parsed(&keys::TELEMETRY_PATH)?,

@@ -99,6 +99,8 @@ pub struct Journals {
 pub struct Metrics {
     /// Label sets (project, model, role) a home may have before `other`.
     pub max_tuples: u64,
+    /// Live sessions with series of their own.
+    pub max_sessions: u64,
 }
 
 /// The HTTP side of `serve`.

@@ -48,13 +48,14 @@ pub(super) fn resolve(flags: &Flags, env: &Env) -> Result<Config, ConfigError> {
         )?,
         watch: layers.value(&keys::WATCH, |l| l.journals.as_ref()?.watch, true),
     };
+    let max_sessions = layers.value(&keys::MAX_SESSIONS, |l| l.metrics.as_ref()?.max_sessions, 20);
     let max_tuples = layers.at_least_1(&keys::MAX_TUPLES, |l| l.metrics.as_ref()?.max_tuples, 2_000)?;
     let web = layers.web()?;
     let budgets = budgets::budgets(layers.file.budgets.take().unwrap_or_default());
     let hooks = layers.hooks()?;
     let log = layers.log(flags.verbose);
     let Layers { path: file, settings, .. } = layers;
-    let metrics = Metrics { max_tuples };
+    let metrics = Metrics { max_tuples, max_sessions };
     Ok(Config {
         homes,
         chosen,

@@ -73,6 +73,12 @@ pub fn event_label(source: &str, result: &str) -> &'static str {
     EVENT_LABELS[source * EVENT_RESULTS.len() + result]
 }
 
+/// The stop reasons that stand in a label (accounting R47).
+pub const STOP_REASONS: [&str; 7] =
+    ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "other", "none"];
+/// What can change of a turn that is final.
+pub const REVISIONS: [&str; 2] = ["raised", "demoted"];
+
 // Of a home, by up to two labels; see `home_counters`.
 
 /// Turns that became final, by project and bound.

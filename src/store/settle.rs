@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 
 use super::StoreError;
 use super::apply::Applier;
-use super::counter_names::{LATE_TOKENS, TURN_ENDINGS, TURN_REASONS, TURN_REVISIONS, TURNS};
+use super::counter_names::{LATE_TOKENS, STOP_REASONS, TURN_ENDINGS, TURN_REASONS, TURN_REVISIONS, TURNS};
 use super::facts::Loaded;
 use super::pricing;
 use super::requests::{reading, rise, role_of};
@@ -27,10 +27,6 @@ const SWEEP: usize = 20_000;
 
 /// Telemetry is expected of a process where some was heard so lately, ms.
 const TELEMETRY_ALIVE: i64 = 24 * 60 * 60 * 1000;
-
-/// The stop reasons that stand in a label (accounting R47).
-pub(super) const STOP_REASONS: [&str; 7] =
-    ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "other", "none"];
 
 impl Applier {
     /// Settles a turn that is final, or counts what came after it was.

@@ -15,7 +15,7 @@ mod spend;
 mod turns;
 
 pub use spend::{Claim, Mark, RequestRow};
-pub use turns::{ConnectionRow, CounterRow, OpenTurn, SessionStory, TurnRow};
+pub use turns::{ConnectionRow, CounterRow, OpenTurn, SessionSpend, SessionStory, TurnRow};
 
 /// A home with its label.
 #[derive(Clone, Debug, PartialEq, Eq)]

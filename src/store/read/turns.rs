@@ -1,10 +1,12 @@
 //! Turns as the surfaces show them: final or not, with what each source said.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::{Snapshot, count};
 use crate::ledger::bound::{Bound, Reasons};
 use crate::ledger::doors::{Door, Exit};
+use crate::ledger::money::Picodollars;
 use crate::ledger::tokens::Reading;
 use crate::ledger::turn::session::{SessionFacts, Turn, assess};
 use crate::store::turns::bound_of;
@@ -60,6 +62,33 @@ pub struct SessionStory {
     pub rows: Vec<TurnRow>,
     pub connections: Vec<ConnectionRow>,
 }
+
+/// What a session spent so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionSpend {
+    pub session: String,
+    pub home: String,
+    pub project: String,
+    /// Unix ms of its last request; 0: none.
+    pub last_at: i64,
+    pub tokens: u64,
+    /// Its priced part; `None`: nothing of it is priced.
+    pub cost: Option<Picodollars>,
+}
+
+/// Session, home, project, last request, tokens and priced cost: of its
+/// requests and of what its turns hold above them.
+const SPEND: &str = "SELECT s.session, h.name, p.name, s.last_at, coalesce(sum(x.tokens), 0), sum(x.cost)
+     FROM sessions s JOIN homes h ON h.id = s.home_id
+          JOIN projects q ON q.id = s.project_id JOIN projects p ON p.id = coalesce(q.folded_into, q.id)
+          LEFT JOIN (
+            SELECT max(prompt, cached) + tool + output + thoughts AS tokens, cost FROM requests
+            WHERE session_id IN (SELECT id FROM sessions WHERE id = ?1 OR resolved_to = ?1)
+            UNION ALL
+            SELECT n.prompt + n.tool + n.output + n.thoughts, n.cost FROM turn_parts n JOIN turns t ON t.id = n.turn_id
+            WHERE t.session_id IN (SELECT id FROM sessions WHERE id = ?1 OR resolved_to = ?1)
+          ) x
+     WHERE s.id = ?1 GROUP BY s.id";
 
 /// A counter of a home by up to two labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,6 +189,19 @@ impl Snapshot<'_> {
         Ok(open)
     }
 
+    /// A number that changes whenever a turn does.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn turns_mark(&self) -> Result<(i64, i64, i64, i64), StoreError> {
+        let mut statement = self.tx.prepare_cached(
+            "SELECT count(*), coalesce(max(settled_at), 0), coalesce(sum(bound * 64 + reasons), 0),
+                    coalesce(sum(coalesce(prompt, 0) + coalesce(output, 0) + coalesce(ended_at, 0) % 1000000), 0)
+             FROM turns",
+        )?;
+        Ok(statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?)
+    }
+
     /// Sessions behind a door that is still open, with their homes.
     ///
     /// # Errors
@@ -177,6 +219,47 @@ impl Snapshot<'_> {
             },
         )?;
         Ok(connected)
+    }
+
+    /// Sessions with an open connection, or something in `range` (unix ms), as
+    /// (session id, home id).
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn live_sessions(&self, range: Range<i64>) -> Result<BTreeMap<i64, i64>, StoreError> {
+        let mut live = self.active_sessions(range)?;
+        live.extend(self.connected_sessions()?);
+        Ok(live)
+    }
+
+    /// What these sessions spent, those with news last first, at most `limit`.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn session_spend(
+        &self,
+        sessions: impl IntoIterator<Item = i64>,
+        limit: usize,
+    ) -> Result<Vec<SessionSpend>, StoreError> {
+        let mut spend = Vec::new();
+        for session in sessions {
+            self.each(SPEND, [session], |row| {
+                let (tokens, priced): (i64, Option<i64>) = (row.get(4)?, row.get(5)?);
+                let row = SessionSpend {
+                    session: row.get(0)?,
+                    home: row.get(1)?,
+                    project: row.get(2)?,
+                    last_at: row.get::<_, Option<i64>>(3)?.unwrap_or(0),
+                    tokens: tokens.unsigned_abs(),
+                    cost: priced.map(Picodollars::from),
+                };
+                spend.push(row);
+                Ok(())
+            })?;
+        }
+        spend.sort_by(|a, b| (b.last_at, &b.session).cmp(&(a.last_at, &a.session)));
+        spend.truncate(limit);
+        Ok(spend)
     }
 
     /// Counters of homes; names are those of [`counter_names`](crate::store::counter_names).
