@@ -63,7 +63,7 @@ pub fn backfill(config: Config, args: &cli::backfill::Backfill) -> anyhow::Resul
 /// # Errors
 /// Whatever keeps the bill from being compared.
 pub fn reconcile(config: Config, args: &cli::reconcile::Reconcile) -> anyhow::Result<ExitCode> {
-    bill::reconcile(&config, args)
+    bill::reconciled(&config, args)
 }
 
 /// # Errors

@@ -270,7 +270,7 @@ pub(super) fn explain(config: &Config, args: &cli::explain::Explain) -> anyhow::
             Ok(id) => id,
             Err(error) => return Ok(Err(error)),
         };
-        Ok(session::explain(snapshot, &dimensions, id, &money))
+        Ok(session::explain(snapshot, &dimensions, id, &money, clock.now_ms()))
     })??;
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {

@@ -197,11 +197,11 @@ impl Views for LedgerViews {
     }
 
     fn session(&self, id: &str) -> Result<String, ApiError> {
-        let money = money(&self.config);
+        let (money, now) = (money(&self.config), self.clock.now_ms());
         let explain = |snapshot: &Snapshot<'_>| {
             let dimensions = snapshot.dimensions()?;
             let id = session::resolve(&dimensions, id)?;
-            session::explain(snapshot, &dimensions, id, &money)
+            session::explain(snapshot, &dimensions, id, &money, now)
         };
         let report = self
             .read(|snapshot| Ok(explain(snapshot)))

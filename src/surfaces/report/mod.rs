@@ -24,6 +24,7 @@ pub mod money;
 mod notes;
 pub(super) mod number;
 pub mod range;
+pub mod reconcile;
 pub mod session;
 mod session_json;
 mod session_text;
@@ -32,6 +33,8 @@ pub mod spec;
 pub mod table;
 pub(super) mod time;
 mod tree;
+pub mod turns;
+mod turns_text;
 mod words;
 
 #[cfg(test)]

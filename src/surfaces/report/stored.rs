@@ -128,7 +128,13 @@ fn a_session_is_explained_from_the_ledger() {
     with_ledger(|snapshot| {
         let dimensions = snapshot.dimensions().expect("read");
         let explained = |query: &str| {
-            explain(snapshot, &dimensions, resolve(&dimensions, query)?, &super::sample::money())
+            explain(
+                snapshot,
+                &dimensions,
+                resolve(&dimensions, query)?,
+                &super::sample::money(),
+                ms(super::sample::NOW),
+            )
         };
         let answered = explained("b4").expect("found");
         assert_eq!(answered.requests[0].id, "m-b4265a7e-16f4");
