@@ -29,7 +29,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Runs the service until a signal ends it.
 pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
     let clock = Clock::start();
-    let addresses = config.web.listen_addresses()?;
+    let addresses = config.web.listen_addresses(false)?;
     let mut ledger = Ledger::open(&config.db)?;
     let lock = ServeLock::take(&config.db)?;
     let money = money(config, &mut ledger)?;

@@ -354,7 +354,7 @@ pub(super) fn doctor(config: &Config, args: &cli::doctor::Doctor) -> anyhow::Res
         homes: facts.collect(),
         watch: look::watch(config.journals.watch),
         ledger,
-        listener_refused: config.web.listen_addresses().err().map(|error| error.to_string()),
+        listener_refused: config.web.listen_addresses(false).err().map(|error| error.to_string()),
         settings: config.settings.clone(),
         unknown_variables: config.unknown_variables.clone(),
     });
