@@ -75,7 +75,11 @@ impl TryFrom<String> for PasswordHash {
             && ["$2a$", "$2b$", "$2x$", "$2y$"].iter().any(|version| text.starts_with(version))
             && bytes[4..6].iter().all(u8::is_ascii_digit)
             && bytes[6] == b'$'
-            && bytes[7..].iter().copied().all(plain);
+            && bytes[7..].iter().copied().all(plain)
+            // Salt and hash end within their last letters; what no bcrypt
+            // writes into the rest of these could never be compared.
+            && b".Oeu".contains(&bytes[28])
+            && b".CGKOSWaeimquy26".contains(&bytes[59]);
         if !form {
             return Err("this is no bcrypt hash: write one as `htpasswd -nBC 10 NAME` prints it".into());
         }
@@ -180,7 +184,8 @@ mod tests {
     use super::tls::TlsVersion;
     use super::*;
 
-    const HASH: &str = "$2y$05$......................................................"; // not of any password
+    /// Of no password.
+    const HASH: &str = "$2y$05$.....................................................";
 
     fn read(text: &str) -> Result<WebConfig, String> {
         let dir = tempfile::tempdir().unwrap();
@@ -192,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_full_file_is_read_and_its_paths_are_relative_to_it() {
-        let hash = &HASH[..60];
+        let hash = HASH;
         let config = read(&format!(
             "tls_server_config:\n  cert_file: tls/c.pem\n  key_file: /etc/k.pem\n  client_auth_type: \
              RequireAndVerifyClientCert\n  client_ca_file: ca.pem\n  max_version: TLS12\n  cipher_suites: \
@@ -294,8 +299,13 @@ mod tests {
 
     #[test]
     fn a_hash_has_a_cost_that_a_check_can_bear() {
-        let hash = |cost: &str| PasswordHash::try_from(HASH[..60].replace("$05$", cost));
+        let hash = |cost: &str| PasswordHash::try_from(HASH.replace("$05$", cost));
         assert!(hash("$04$").is_ok() && hash("$16$").is_ok());
+        for (at, letter) in [(28, "A"), (59, "A"), (2, "z"), (30, "!")] {
+            let mut text = HASH.to_owned();
+            text.replace_range(at..=at, letter);
+            assert!(PasswordHash::try_from(text.clone()).is_err(), "{text}");
+        }
         assert!(hash("$03$").unwrap_err().contains("below 4"));
         assert!(hash("$17$").unwrap_err().contains("cost of 17 is not supported"));
     }
