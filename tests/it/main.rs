@@ -36,3 +36,7 @@ mod support;
 mod tail_cases;
 mod tail_programs;
 mod traps;
+#[cfg(unix)]
+mod web_config;
+#[cfg(unix)]
+mod web_config_verdicts;
