@@ -12,6 +12,7 @@ pub mod clock;
 mod export;
 mod hooks;
 pub mod ingest;
+mod listening;
 pub mod lock;
 mod prices;
 mod reprice;

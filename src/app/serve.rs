@@ -75,7 +75,7 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
 }
 
 /// What the listeners are locked with.
-fn gate(config: &Config, health: &Arc<Health>) -> anyhow::Result<Gate> {
+pub(super) fn gate(config: &Config, health: &Arc<Health>) -> anyhow::Result<Gate> {
     let token = config.web.write_token.as_ref().map(TokenSource::token).transpose()?;
     Ok(Gate::open(config.web.config_file.as_deref(), token, health.clone())?)
 }

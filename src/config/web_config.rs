@@ -153,8 +153,13 @@ impl WebConfig {
     /// Whether nobody reads without a password or a certificate.
     #[must_use]
     pub fn authenticates(&self) -> bool {
-        let certificate = |tls: &Tls| matches!(tls.client_auth, ClientAuth::Required(_));
-        !self.users.is_empty() || self.tls.as_ref().is_some_and(certificate)
+        !self.users.is_empty() || self.requires_certificates()
+    }
+
+    /// Whether nobody connects without a certificate.
+    #[must_use]
+    pub fn requires_certificates(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| matches!(tls.client_auth, ClientAuth::Required(_)))
     }
 
     /// The files that it names: what they hold is in force with it.

@@ -337,6 +337,36 @@ fn a_page_of_another_site_does_not_write() {
     assert_eq!(service.ask("GET", "/-/healthy", &[("Origin", "https://evil.example")]).status, 200);
 }
 
+#[test]
+fn doctor_says_who_reads_and_writes_where() {
+    let sandbox = Sandbox::new();
+    let doctor = |listen: &str| {
+        let mut command = sandbox.command(&["doctor", "--json"]);
+        command.env("GEMGAUGE_WEB_LISTEN_ADDRESS", listen).env("GEMGAUGE_WEB_WRITE_TOKEN", TOKEN);
+        let output = command.env("GEMGAUGE_WEB_CONFIG_FILE", "web.yml").output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(!text.contains(TOKEN) && !text.contains("$2y$"), "{text}");
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    let codes = |said: &Value| {
+        let codes =
+            said["findings"].as_array().unwrap().iter().map(|f| f["code"].as_str().unwrap().to_owned());
+        codes.filter(|code| !code.starts_with("home_")).collect::<Vec<_>>()
+    };
+    configure(&sandbox, &users("ana", "hunter2"));
+    let said = doctor("127.0.0.1:1,0.0.0.0:2");
+    assert_eq!(codes(&said), ["secrets_in_clear"]);
+    let wanted = serde_json::json!([
+        {"address": "127.0.0.1:1", "loopback": true, "tls": false, "reads": "password", "writes": "who_reads"},
+        {"address": "0.0.0.0:2", "loopback": false, "tls": false, "reads": "password", "writes": "token"},
+    ]);
+    assert_eq!(said["listeners"], wanted);
+    configure(&sandbox, "");
+    assert_eq!(codes(&doctor("0.0.0.0:2")), ["listener_refused"]);
+    configure(&sandbox, "basic_auth_users: {ana: hunter2}");
+    assert_eq!(codes(&doctor("127.0.0.1:1")), ["lock_broken"]);
+}
+
 /// Prometheus signs in as a user would have it do.
 fn scrape_config(dir: &Path, target: std::net::SocketAddr) -> String {
     format!(

@@ -35,6 +35,7 @@ pub struct InForce {
     users: Arc<Users>,
     tls: Option<Arc<ServerConfig>>,
     authenticates: bool,
+    certificates: bool,
 }
 
 impl InForce {
@@ -54,6 +55,12 @@ impl InForce {
     #[must_use]
     pub fn asks_passwords(&self) -> bool {
         !self.users.is_empty()
+    }
+
+    /// Whether nobody connects without a certificate.
+    #[must_use]
+    pub fn requires_certificates(&self) -> bool {
+        self.certificates
     }
 }
 
@@ -201,5 +208,6 @@ fn in_force(config: &WebConfig, tls: Option<Arc<ServerConfig>>) -> InForce {
         users: Arc::new(Users::new(config.users.clone())),
         tls,
         authenticates: config.authenticates(),
+        certificates: config.requires_certificates(),
     }
 }
