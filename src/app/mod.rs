@@ -6,6 +6,7 @@
 //! - **Look first** at [`serve`] (the whole service on one page), then
 //!   [`ingest`] (journals into the ledger).
 
+mod assets;
 mod bill;
 mod budget;
 pub mod clock;
@@ -70,6 +71,12 @@ pub fn reconcile(config: Config, args: &cli::reconcile::Reconcile) -> anyhow::Re
 /// Whatever keeps the diagnosis from being made.
 pub fn doctor(config: Config, args: &cli::doctor::Doctor) -> anyhow::Result<ExitCode> {
     show::doctor(&config, args)
+}
+
+/// # Errors
+/// Whatever keeps the kit from being written.
+pub fn assets(config: Config, args: &cli::assets::Assets) -> anyhow::Result<ExitCode> {
+    assets::assets(&config, args)
 }
 
 /// # Errors

@@ -7,6 +7,8 @@
 
 mod architecture;
 #[cfg(unix)]
+mod assets;
+#[cfg(unix)]
 mod backfill;
 #[cfg(unix)]
 mod budget;
