@@ -21,12 +21,13 @@ enum Done {
 
 pub(super) fn assets(config: &Config, args: &cli::assets::Assets) -> anyhow::Result<ExitCode> {
     let files = kit::files(&places(config)?)?;
-    let mut out = io::stdout().lock();
+    // Said at the end: whoever stops listening does not stop the writing.
+    let mut said = String::new();
     let mut kept = 0;
-    for file in &files {
-        let done = write(&args.dir, file, args.force)
-            .with_context(|| format!("cannot write {}", args.dir.join(file.path).display()))?;
-        let word = match done {
+    let written = files.iter().try_for_each(|file| {
+        let path = args.dir.join(file.path);
+        let done = write(&args.dir, file, args.force);
+        let word = match done.with_context(|| format!("cannot write {}", path.display()))? {
             Done::Written => "wrote",
             Done::Same => "same ",
             Done::Kept => {
@@ -34,14 +35,17 @@ pub(super) fn assets(config: &Config, args: &cli::assets::Assets) -> anyhow::Res
                 "KEPT "
             }
         };
-        writeln!(out, "{word}  {}", args.dir.join(file.path).display())?;
-    }
+        said += &format!("{word}  {}\n", path.display());
+        Ok::<_, anyhow::Error>(())
+    });
     if kept > 0 {
         let (files, differ) = if kept == 1 { ("file", "differs") } else { ("files", "differ") };
-        writeln!(out, "{kept} {files} there {differ} from the kit and stayed as before; --force overwrites")?;
-        return Ok(ExitCode::FAILURE);
+        said +=
+            &format!("{kept} {files} there {differ} from the kit and stayed as before; --force overwrites\n");
     }
-    Ok(ExitCode::SUCCESS)
+    io::stdout().lock().write_all(said.as_bytes())?;
+    written?;
+    Ok(if kept > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn places(config: &Config) -> anyhow::Result<Places> {
