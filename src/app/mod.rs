@@ -6,12 +6,14 @@
 //! - **Look first** at [`serve`] (the whole service on one page), then
 //!   [`ingest`] (journals into the ledger).
 
+mod assets;
 mod bill;
 mod budget;
 pub mod clock;
 mod export;
 mod hooks;
 pub mod ingest;
+mod listening;
 pub mod lock;
 mod prices;
 mod reprice;
@@ -70,6 +72,12 @@ pub fn reconcile(config: Config, args: &cli::reconcile::Reconcile) -> anyhow::Re
 /// Whatever keeps the diagnosis from being made.
 pub fn doctor(config: Config, args: &cli::doctor::Doctor) -> anyhow::Result<ExitCode> {
     show::doctor(&config, args)
+}
+
+/// # Errors
+/// Whatever keeps the kit from being written.
+pub fn assets(config: Config, args: &cli::assets::Assets) -> anyhow::Result<ExitCode> {
+    assets::assets(&config, args)
 }
 
 /// # Errors

@@ -14,6 +14,7 @@ use super::error::ConfigError;
 use super::hooks::{HookCommand, WebhookUrl};
 use super::keys::{self, Origin};
 use super::listen::ListenAddress;
+use super::token::WriteToken;
 
 /// What the command line says.
 #[derive(Clone, Debug, Default)]
@@ -108,6 +109,9 @@ pub struct WebLayer {
     pub telemetry_path: Option<TelemetryPath>,
     pub allowed_hosts: Option<Vec<String>>,
     pub allow_unauthenticated: Option<bool>,
+    pub config_file: Option<PathBuf>,
+    pub write_token: Option<WriteToken>,
+    pub write_token_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -294,6 +298,9 @@ impl Layer {
                 telemetry_path: vars.parsed(&keys::TELEMETRY_PATH)?,
                 allowed_hosts: vars.list(&keys::ALLOWED_HOSTS)?,
                 allow_unauthenticated: vars.switch(&keys::ALLOW_UNAUTHENTICATED)?,
+                config_file: env.var(keys::WEB_CONFIG_FILE.env).map(PathBuf::from),
+                write_token: vars.secret(&keys::WRITE_TOKEN)?,
+                write_token_file: env.var(keys::WRITE_TOKEN_FILE.env).map(PathBuf::from),
             }),
             budgets: None, // A list of rows has no place in a variable.
             hooks: Some(HooksLayer {

@@ -55,16 +55,20 @@ fn rows() -> LedgerRows {
             model: "gemini-2.5-pro".into(),
             ..CalendarRow::default()
         }],
-        home_counters: [("sessions_started", "proj", "", 3), ("turns", "proj", "exact", 2), ("turn_endings", "end_turn", "", 2)]
-            .map(|(name, first, second, value)| CounterRow {
-                home: "ana".into(),
-                name: name.into(),
-                first: first.into(),
-                second: second.into(),
-                value,
-                born_at: None,
-            })
-            .into(),
+        home_counters: [
+            ("sessions_started", "proj", "", 3),
+            ("turns", "proj", "exact", 2),
+            ("turn_endings", "end_turn", "", 2),
+        ]
+        .map(|(name, first, second, value)| CounterRow {
+            home: "ana".into(),
+            name: name.into(),
+            first: first.into(),
+            second: second.into(),
+            value,
+            born_at: None,
+        })
+        .into(),
         session_spend: vec![SessionSpend {
             session: "b4265a7e-16f4".into(),
             home: "ana".into(),
