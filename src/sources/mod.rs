@@ -7,4 +7,5 @@
 //! - **Look first** at [`journal::tail`] (one journal, one look) and
 //!   [`journal::record`] (one line, one meaning).
 
+pub mod acp;
 pub mod journal;
