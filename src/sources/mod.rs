@@ -9,3 +9,4 @@
 
 pub mod acp;
 pub mod journal;
+pub mod spool;
