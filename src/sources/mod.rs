@@ -9,4 +9,5 @@
 
 pub mod acp;
 pub mod journal;
+pub mod quota;
 pub mod spool;
