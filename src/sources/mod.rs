@@ -10,4 +10,5 @@
 pub mod acp;
 pub mod journal;
 pub mod quota;
+pub mod process;
 pub mod spool;

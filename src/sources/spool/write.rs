@@ -153,7 +153,12 @@ fn open(dir: &PathBuf, path: &Path) -> io::Result<Sink> {
     options.append(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    Ok(Box::new(options.open(path)?))
+    let file = options.open(path)?;
+    // Held as long as the process lives: that it can be taken tells a reader
+    // that the process is gone. Where locks do not work, its id tells.
+    #[cfg(unix)]
+    let _ = file.try_lock();
+    Ok(Box::new(file))
 }
 
 #[cfg(test)]
