@@ -1,7 +1,6 @@
 //! `gemgauge acp`: an agent behind the proxy.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -12,26 +11,20 @@ use crate::config::{Config, ConfigError, Env, Flags, effective_home};
 use crate::ledger::doors::{Door, DoorEvent, EventKind, Exit};
 use crate::ledger::runtime;
 use crate::sources::acp::observer::Observer;
-use crate::sources::acp::proxy::{self, Agent};
+use crate::sources::acp::proxy::Agent;
 use crate::sources::acp::tee::{Sink, Tee};
 use crate::sources::spool::{SpoolWriter, fresh_name};
-
-/// As shells say it: there is no such command.
-const NOT_FOUND: u8 = 127;
-/// As shells say it: the command cannot be started.
-const CANNOT_START: u8 = 126;
 
 /// Starts the agent, sees it to its end, and ends as it did.
 pub(super) fn acp(flags: &Flags, args: &cli::acp::Acp) -> anyhow::Result<ExitCode> {
     let env = Env::of_process();
     let settings = Settings::of(flags, &env)?;
-    let agent = match Agent::start(&args.command) {
+    let (program, arguments) = args.command.split_first().expect("the command line asks for one");
+    let agent = match Agent::start(program, arguments) {
         Ok(agent) => agent,
         Err(error) => {
-            let program = args.command.first().map(|program| program.to_string_lossy().into_owned());
-            eprintln!("gemgauge: cannot start {}: {error}", program.unwrap_or_default());
-            let not_found = error.kind() == ErrorKind::NotFound;
-            return Ok(ExitCode::from(if not_found { NOT_FOUND } else { CANNOT_START }));
+            eprintln!("gemgauge: {error}");
+            return Ok(ExitCode::from(error.code()));
         }
     };
     // From here on the terminal and the connection are the agent's: not a word of ours.
@@ -43,11 +36,17 @@ pub(super) fn acp(flags: &Flags, args: &cli::acp::Acp) -> anyhow::Result<ExitCod
     let (tee, of_client, of_agent) = Tee::start(observer, started, Arc::new(move || clock.now_ms()), sink);
     let exit = agent.attend(of_client, of_agent);
     tee.finish(Some(exit));
-    Ok(ExitCode::from(match exit {
-        // What an exit code holds beyond its eight bits nobody is told.
-        Exit::Code(code) => code.to_le_bytes()[0],
-        Exit::Signal(signal) => proxy::die_of(signal),
-    }))
+    Ok(leave(exit))
+}
+
+/// Ends as the agent did.
+fn leave(exit: Exit) -> ExitCode {
+    #[cfg(unix)]
+    return crate::sources::process::leave(exit);
+    #[cfg(not(unix))]
+    match exit {
+        Exit::Code(code) | Exit::Signal(code) => ExitCode::from(code.to_le_bytes()[0]),
+    }
 }
 
 fn started(command: &[OsString], env: &Env) -> EventKind {

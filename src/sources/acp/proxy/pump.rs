@@ -23,8 +23,7 @@ pub(super) fn client_to_agent(input: ChildStdin, stop: OwnedFd, mut tap: Tap) {
     let client = std::io::stdin();
     let (client, stop) = (client.as_fd(), Some(stop.as_fd()));
     let mut buffer = vec![0; CHUNK];
-    loop {
-        let Some(bytes) = next(client, &mut buffer, stop) else { break };
+    while let Some(bytes) = next(client, &mut buffer, stop) {
         tap.read(bytes.len());
         if !write_all(input.as_fd(), bytes, stop) {
             break;
