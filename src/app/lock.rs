@@ -4,8 +4,14 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
+
+/// Whoever only asks for the holder has the lock for a moment: so often, and so
+/// far apart, a lock that nobody seems to hold is tried again.
+const LOOKS: u32 = 10;
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Held while the process serves; the system lets it go with the process.
 pub struct ServeLock {
@@ -48,6 +54,10 @@ impl ServeLock {
     /// # Errors
     /// Another `serve` holds it: its process id is named.
     pub fn take(db: &Path) -> anyhow::Result<Self> {
+        Self::take_within(db, LOOKS)
+    }
+
+    fn take_within(db: &Path, looks: u32) -> anyhow::Result<Self> {
         let file = open(&path(db), true).with_context(|| format!("cannot open {}", path(db).display()))?;
         let lock = Box::leak(Box::new(fd_lock::RwLock::new(file)));
         match lock.try_write() {
@@ -64,6 +74,11 @@ impl ServeLock {
                      ledger with --db FILE",
                     db.display()
                 ),
+                // Somebody may have looked whether it is held: that takes no time.
+                None if looks > 0 => {
+                    std::thread::sleep(LOOK);
+                    Self::take_within(db, looks - 1)
+                }
                 None => bail!("another gemgauge serves the ledger {}", db.display()),
             },
             Err(error) => Err(error).with_context(|| format!("cannot lock {}", path(db).display())),

@@ -9,6 +9,6 @@
 
 pub mod acp;
 pub mod journal;
-pub mod quota;
 pub mod process;
+pub mod quota;
 pub mod spool;

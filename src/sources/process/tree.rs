@@ -82,8 +82,7 @@ impl Member {
 /// Everyone whom the system shows.
 fn everyone() -> Vec<Member> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids =
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
     pids.filter_map(member).collect()
 }
 

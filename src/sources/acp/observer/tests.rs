@@ -45,9 +45,7 @@ impl Wire {
     }
 
     fn fail(&mut self, id: &str, code: i64) -> &mut Self {
-        self.agent(&format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"secret"}}}}"#
-        ))
+        self.agent(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"secret"}}}}"#))
     }
 
     fn end(&mut self) -> &mut Self {
@@ -141,7 +139,11 @@ fn r30_the_marker_comes_with_the_answer() {
 #[test]
 fn r31_a_second_answer_and_one_to_nothing_are_counted_and_change_nothing() {
     let mut wire = Wire::prompted("3");
-    wire.answer("3", END_TURN).answer("3", END_TURN).fail("3", 500).answer("4", END_TURN).fail("null", -32700);
+    wire.answer("3", END_TURN)
+        .answer("3", END_TURN)
+        .fail("3", 500)
+        .answer("4", END_TURN)
+        .fail("null", -32700);
     assert_eq!(
         wire.told(),
         [
@@ -207,10 +209,8 @@ fn r33_the_model_is_that_of_the_answer_that_opened_the_session() {
 #[test]
 fn r36_a_model_is_set_once_the_agent_agrees() {
     let mut wire = Wire::new();
-    let set = |model: Option<&str>| EventKind::ModelSet {
-        session_id: "s".into(),
-        model: model.map(str::to_owned),
-    };
+    let set =
+        |model: Option<&str>| EventKind::ModelSet { session_id: "s".into(), model: model.map(str::to_owned) };
     wire.request("1", "session/set_model", r#","modelId":"gemini-2.5-flash""#);
     assert_eq!(wire.told(), []);
     wire.answer("1", "{}");
@@ -335,7 +335,9 @@ fn r47_an_answer_ends_a_prompt_whatever_it_says() {
 #[test]
 fn r48_two_open_prompts_have_each_their_own_end() {
     let mut wire = Wire::prompted("1");
-    wire.request("2", "session/prompt", "").answer("1", r#"{"stopReason":"cancelled"}"#).answer("2", END_TURN);
+    wire.request("2", "session/prompt", "")
+        .answer("1", r#"{"stopReason":"cancelled"}"#)
+        .answer("2", END_TURN);
     assert_eq!(
         wire.told(),
         [
@@ -363,12 +365,7 @@ fn d2_4_ids_of_the_two_directions_do_not_meet() {
     wire.answer("1", r#"{"stopReason":"refusal"}"#).answer("\"1\"", END_TURN);
     assert_eq!(
         wire.told(),
-        [
-            started("1#2"),
-            started("1#3"),
-            ended("1#3", stopped("refusal")),
-            ended("1#2", stopped("end_turn"))
-        ]
+        [started("1#2"), started("1#3"), ended("1#3", stopped("refusal")), ended("1#2", stopped("end_turn"))]
     );
 }
 
@@ -386,7 +383,10 @@ fn d2_4_every_message_of_a_batch_is_heard() {
 fn d2_4_what_is_no_message_is_counted_and_bounded() {
     let mut wire = Wire::new();
     wire.client("{").agent("debug: hello").agent("  ").client("\r").agent("7");
-    assert_eq!(wire.told(), [odd(Oddity::MalformedFrame), odd(Oddity::MalformedFrame), odd(Oddity::MalformedFrame)]);
+    assert_eq!(
+        wire.told(),
+        [odd(Oddity::MalformedFrame), odd(Oddity::MalformedFrame), odd(Oddity::MalformedFrame)]
+    );
     for _ in 0..5000 {
         wire.agent("noise");
     }
@@ -439,7 +439,8 @@ fn d2_4_of_an_oversized_frame_only_an_answer_ends_a_prompt() {
 #[test]
 fn d2_4_an_oversized_prompt_is_a_prompt_if_its_head_says_so() {
     let mut wire = Wire::new();
-    let head = r#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"data":""#;
+    let head =
+        r#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"data":""#;
     wire.client(&long(head)).answer("1", END_TURN);
     let odd = odd(Oddity::OversizedFrame);
     assert_eq!(wire.told(), [odd.clone(), started("1#1"), ended("1#1", stopped("end_turn"))]);

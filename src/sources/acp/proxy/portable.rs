@@ -46,7 +46,7 @@ impl Agent {
 
 fn pass(from: impl Read, to: impl Write, mut tap: Tap) {
     let _ = copy(from, to, &AtomicU64::new(0), |bytes| {
-        tap.read(bytes.len());
+        tap.read();
         tap.written(bytes);
     });
 }

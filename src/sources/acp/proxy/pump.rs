@@ -24,7 +24,7 @@ pub(super) fn client_to_agent(input: ChildStdin, stop: OwnedFd, mut tap: Tap) {
     let (client, stop) = (client.as_fd(), Some(stop.as_fd()));
     let mut buffer = vec![0; CHUNK];
     while let Some(bytes) = next(client, &mut buffer, stop) {
-        tap.read(bytes.len());
+        tap.read();
         if !write_all(input.as_fd(), bytes, stop) {
             break;
         }
@@ -43,7 +43,7 @@ pub(super) fn agent_to_client(output: ChildStdout, mut tap: Tap) {
     let client = std::io::stdout();
     let mut buffer = vec![0; CHUNK];
     while let Some(bytes) = next(output.as_fd(), &mut buffer, None) {
-        tap.read(bytes.len());
+        tap.read();
         if !write_all(client.as_fd(), bytes, None) {
             break;
         }
