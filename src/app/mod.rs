@@ -7,8 +7,10 @@
 //!   [`ingest`] (journals into the ledger).
 
 mod assets;
+mod acp;
 mod bill;
 mod budget;
+mod catch_up;
 pub mod clock;
 mod export;
 mod hooks;
@@ -28,7 +30,7 @@ use anyhow::Context;
 use jiff::tz::TimeZone;
 
 use crate::cli;
-use crate::config::{Config, Home, Level, LogFormat};
+use crate::config::{Config, Flags, Home, Level, LogFormat};
 use crate::surfaces::report::Money;
 
 /// # Errors
@@ -36,6 +38,18 @@ use crate::surfaces::report::Money;
 pub fn serve(config: Config) -> anyhow::Result<ExitCode> {
     log(&config);
     serve::serve(&config)
+}
+
+/// # Errors
+/// What keeps the agent from being started: an option that makes no sense.
+pub fn acp(flags: &Flags, args: &cli::acp::Acp) -> anyhow::Result<ExitCode> {
+    acp::acp(flags, args)
+}
+
+/// # Errors
+/// Whatever keeps the ledger from being brought up to date.
+pub fn catch_up(config: Config) -> anyhow::Result<ExitCode> {
+    catch_up::catch_up(&config)
 }
 
 /// # Errors

@@ -5,6 +5,12 @@
     reason = "a test owns its files, its clock and its time"
 )]
 
+#[cfg(target_os = "linux")]
+mod acp_ends;
+#[cfg(target_os = "linux")]
+mod acp_proxy;
+#[cfg(unix)]
+mod acp_recordings;
 mod architecture;
 #[cfg(unix)]
 mod assets;
@@ -23,6 +29,8 @@ mod exposition;
 #[cfg(unix)]
 mod ledger_faults;
 mod lines;
+#[cfg(target_os = "linux")]
+mod live_acp;
 #[cfg(unix)]
 mod live_cli;
 mod money;

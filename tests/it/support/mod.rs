@@ -1,5 +1,7 @@
 //! What integration tests share: a machine of their own to run gemgauge on.
 
+#[cfg(unix)]
+pub(crate) mod acp;
 pub(crate) mod books;
 #[cfg(unix)]
 pub(crate) mod chats;
@@ -14,6 +16,8 @@ pub(crate) mod service;
 pub(crate) mod skip;
 #[cfg(unix)]
 pub(crate) mod tls;
+#[cfg(unix)]
+pub(crate) mod transcript;
 #[cfg(unix)]
 pub(crate) mod tree;
 
