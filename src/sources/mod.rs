@@ -7,6 +7,8 @@
 //! - **Look first** at [`journal::tail`] (one journal, one look) and
 //!   [`journal::record`] (one line, one meaning).
 
+pub mod headless;
 pub mod journal;
 pub mod process;
+pub mod raw;
 pub mod spool;
