@@ -7,6 +7,7 @@
 //! - **Look first** at [`journal::tail`] (one journal, one look) and
 //!   [`journal::record`] (one line, one meaning).
 
+pub mod acp;
 pub mod headless;
 pub mod journal;
 pub mod process;

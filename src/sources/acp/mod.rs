@@ -1,0 +1,3 @@
+//! The Agent Client Protocol as a front door.
+
+pub mod result;
