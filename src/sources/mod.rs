@@ -11,5 +11,6 @@ pub mod acp;
 pub mod headless;
 pub mod journal;
 pub mod process;
+pub mod quota;
 pub mod raw;
 pub mod spool;
