@@ -1,11 +1,13 @@
 //! The answer to a prompt: what it says of its own turn (accounting R25–R30,
 //! R47). One reader for every door that sees such an answer.
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::json::{object, stated, text};
 use crate::ledger::doors::{TurnResult, Usage};
 use crate::ledger::quota::Rejection;
+use crate::sources::quota::rejection::{refused, rejection};
 
 /// A stop reason is a word; of a longer text that much is kept.
 const STOP_REASON_CHARS: usize = 64;
@@ -46,20 +48,19 @@ pub fn turn_error(raw: &RawValue, now_ms: i64) -> TurnResult {
         code: Option<&'a RawValue>,
         #[serde(default, borrow, deserialize_with = "stated")]
         message: Option<&'a RawValue>,
+        #[serde(default, borrow, deserialize_with = "stated")]
+        data: Option<&'a RawValue>,
     }
     let failure: Failure<'_> = object(raw).unwrap_or_default();
     let code = failure.code.and_then(|code| code.get().parse().ok()).unwrap_or(0);
-    let refused = failure.message.filter(|_| code == TOO_MANY_REQUESTS).and_then(text);
-    TurnResult {
-        error: Some(code),
-        rejection: refused.and_then(|message| rejection(&message, now_ms)),
-        ..TurnResult::default()
-    }
+    let message = failure.message.and_then(text).unwrap_or_default();
+    let said = [message.as_str(), failure.data.map_or("", RawValue::get)].join("\n");
+    TurnResult { error: Some(code), rejection: rejection_of(code, &said, now_ms), ..TurnResult::default() }
 }
 
-/// What the message of a 429 says of quota (quota Q14): the one place that asks.
-fn rejection(_message: &str, _now_ms: i64) -> Option<Rejection> {
-    None
+/// What an error says of quota or capacity (quota Q14): the one place that asks.
+fn rejection_of(code: i64, said: &str, now_ms: i64) -> Option<Rejection> {
+    if code == TOO_MANY_REQUESTS { Some(refused(said, now_ms)) } else { rejection(said, now_ms) }
 }
 
 /// The `usage` member, to the letter: a counter that is not what it has to be
@@ -145,22 +146,8 @@ fn any_count(raw: &RawValue) -> Option<u64> {
     })
 }
 
-/// A JSON object; an array is none, though it would do for a struct.
-fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
-    raw.get().starts_with('{').then(|| serde_json::from_str(raw.get()).ok())?
-}
-
-fn text(raw: &RawValue) -> Option<String> {
-    serde_json::from_str(raw.get()).ok()
-}
-
 fn shortened(text: &str) -> String {
     text.chars().take(STOP_REASON_CHARS).collect()
-}
-
-/// A member that is there, even if it is null.
-fn stated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 #[cfg(test)]
@@ -321,5 +308,15 @@ mod tests {
         ] {
             assert_eq!(error(json), TurnResult { error: Some(code), ..TurnResult::default() }, "{json}");
         }
+    }
+
+    #[test]
+    fn q14_a_refusal_for_quota_is_read_from_the_error() {
+        let stated = r#"{"code":429,"message":"You have exhausted your capacity on this model. Your quota will reset after 1h0m0s."}"#;
+        let result = turn_error(&raw(stated), 1_000);
+        let rejection = result.rejection.expect("a 429 is a refusal");
+        assert_eq!((result.error, rejection.resets_at), (Some(429), Some(1_000 + 3_600_000)));
+        assert!(turn_error(&raw(r#"{"code":429}"#), 0).rejection.is_some(), "whatever its text says");
+        assert!(turn_error(&raw(r#"{"code":500,"message":"boom"}"#), 0).rejection.is_none());
     }
 }
