@@ -15,6 +15,7 @@ pub mod ingest;
 pub mod lock;
 mod prices;
 mod reprice;
+mod run;
 mod serve;
 mod show;
 pub mod views;
@@ -25,7 +26,7 @@ use anyhow::Context;
 use jiff::tz::TimeZone;
 
 use crate::cli;
-use crate::config::{Config, Home, Level, LogFormat};
+use crate::config::{Config, Env, Flags, Home, Level, LogFormat};
 use crate::surfaces::report::Money;
 
 /// # Errors
@@ -75,6 +76,14 @@ pub fn doctor(config: Config, args: &cli::doctor::Doctor) -> anyhow::Result<Exit
 /// Whatever keeps history from being priced anew; then nothing was changed.
 pub fn reprice(config: Config, args: &cli::reprice::Reprice) -> anyhow::Result<ExitCode> {
     reprice::reprice(&config, args)
+}
+
+/// What is wrong with the configuration is no reason not to run the command.
+///
+/// # Errors
+/// Whatever keeps the command from being started, or standard input from being copied.
+pub fn run(flags: &Flags, env: &Env, args: &cli::run::Run) -> anyhow::Result<ExitCode> {
+    run::run(flags, env, args)
 }
 
 /// # Errors

@@ -20,6 +20,7 @@ pub mod prices;
 pub mod reconcile;
 pub mod report;
 pub mod reprice;
+pub mod run;
 pub mod serve;
 pub mod status;
 
@@ -56,6 +57,7 @@ pub enum Command {
     Report(report::Report),
     Explain(explain::Explain),
     Reconcile(reconcile::Reconcile),
+    Run(run::Run),
     Export(export::Export),
     Backfill(backfill::Backfill),
     Budget(budget::Budget),
@@ -104,6 +106,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Report(report) => app::report(configuration(&flags)?, &report),
         Command::Explain(explain) => app::explain(configuration(&flags)?, &explain),
         Command::Reconcile(reconcile) => app::reconcile(configuration(&flags)?, &reconcile),
+        Command::Run(run) => app::run(&flags, &Env::of_process(), &run),
         Command::Export(export) => app::export(configuration(&flags)?, &export),
         Command::Backfill(backfill) => app::backfill(configuration(&flags)?, &backfill),
         Command::Budget(budget) => app::budget(configuration(&flags)?, &budget),

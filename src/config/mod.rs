@@ -36,7 +36,7 @@ pub use budgets::BudgetEntry;
 pub use env::Env;
 pub use error::ConfigError;
 pub use gemini::CliSettings;
-pub use homes::{Home, HomeChoice};
+pub use homes::{Home, HomeChoice, effective_home};
 pub use hooks::{HookCommand, Hooks, Webhook, WebhookUrl};
 pub use keys::{Origin, Setting};
 pub use layer::{
@@ -141,6 +141,13 @@ impl Config {
     /// A value that cannot be used, with where it came from and what is expected.
     pub fn load(flags: &Flags, env: &Env) -> Result<Self, ConfigError> {
         resolve::resolve(flags, env)
+    }
+
+    /// The directory of spool files, even where the rest of the configuration
+    /// is wrong: who stands in front of an agent must not keep it from running.
+    #[must_use]
+    pub fn spool_dir(flags: &Flags, env: &Env) -> Option<PathBuf> {
+        Self::load(flags, env).map(|config| config.spool).ok().or_else(|| paths::spool_of_env(env))
     }
 
     /// Where the value of `key` came from.

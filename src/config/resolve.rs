@@ -541,6 +541,8 @@ mod tests {
         assert_eq!(Config::load(&Flags::default(), &env).unwrap().spool, dir.path().join("below/here"));
         let (_dir, env) = with_file("spool: \"\"\n");
         assert!(Config::load(&Flags::default(), &env).is_err());
+        let usual = Some(env.user_home().unwrap().join(".local/state/gemgauge/spool"));
+        assert_eq!(Config::spool_dir(&Flags::default(), &env), usual, "who wraps an agent goes on");
     }
 
     #[test]
