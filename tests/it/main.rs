@@ -23,6 +23,8 @@ mod ledger_faults;
 mod lines;
 #[cfg(unix)]
 mod live_cli;
+#[cfg(unix)]
+mod live_run;
 mod money;
 mod prices;
 #[cfg(unix)]
@@ -30,6 +32,8 @@ mod privacy;
 #[cfg(unix)]
 mod prometheus;
 mod recordings;
+#[cfg(unix)]
+mod run;
 #[cfg(unix)]
 mod serve;
 mod support;

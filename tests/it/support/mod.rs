@@ -13,6 +13,8 @@ pub(crate) mod records;
 pub(crate) mod service;
 pub(crate) mod skip;
 #[cfg(unix)]
+pub(crate) mod spool;
+#[cfg(unix)]
 pub(crate) mod tree;
 
 use std::path::{Path, PathBuf};
