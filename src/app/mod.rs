@@ -6,8 +6,10 @@
 //! - **Look first** at [`serve`] (the whole service on one page), then
 //!   [`ingest`] (journals into the ledger).
 
+mod acp;
 mod bill;
 mod budget;
+mod catch_up;
 pub mod clock;
 mod export;
 mod hooks;
@@ -34,6 +36,18 @@ use crate::surfaces::report::Money;
 pub fn serve(config: Config) -> anyhow::Result<ExitCode> {
     log(&config);
     serve::serve(&config)
+}
+
+/// # Errors
+/// What keeps the agent from being started: an option that makes no sense.
+pub fn acp(flags: &Flags, args: &cli::acp::Acp) -> anyhow::Result<ExitCode> {
+    acp::acp(flags, args)
+}
+
+/// # Errors
+/// Whatever keeps the ledger from being brought up to date.
+pub fn catch_up(config: Config) -> anyhow::Result<ExitCode> {
+    catch_up::catch_up(&config)
 }
 
 /// # Errors

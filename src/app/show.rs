@@ -31,7 +31,7 @@ const SLOW: Duration = Duration::from_secs(1);
 const USAGE: u8 = 2;
 
 /// Brings the ledger up to date; `health` learns which homes could not be read.
-fn update(config: &Config, clock: Clock, health: &Arc<Health>) -> anyhow::Result<()> {
+pub(super) fn update(config: &Config, clock: Clock, health: &Arc<Health>) -> anyhow::Result<()> {
     let ledger = Ledger::open(&config.db)?;
     let ingest = Ingest::start(config, ledger, health.clone(), clock, || false)?;
     with_progress(|| ingest.once())

@@ -8,6 +8,7 @@
 //!
 //! Exit codes: 0 done; 1 the answer is no or something is wrong; 2 usage.
 
+pub mod acp;
 pub mod backfill;
 pub mod budget;
 pub mod common;
@@ -15,6 +16,7 @@ pub mod completions;
 pub mod doctor;
 pub mod explain;
 pub mod export;
+pub mod ingest;
 pub mod man;
 pub mod prices;
 pub mod reconcile;
@@ -54,6 +56,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Serve(serve::Serve),
+    Acp(acp::Acp),
     Report(report::Report),
     Explain(explain::Explain),
     Reconcile(reconcile::Reconcile),
@@ -67,6 +70,7 @@ pub enum Command {
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
     Man(man::Man),
+    Ingest(ingest::Ingest),
 }
 
 /// Reads the command line; prints help, version or what is wrong with it, and
@@ -103,6 +107,8 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             serve.apply(&mut flags);
             app::serve(configuration(&flags)?)
         }
+        Command::Acp(acp) => app::acp(&flags, &acp),
+        Command::Ingest(ingest::Ingest {}) => app::catch_up(configuration(&flags)?),
         Command::Report(report) => app::report(configuration(&flags)?, &report),
         Command::Explain(explain) => app::explain(configuration(&flags)?, &explain),
         Command::Reconcile(reconcile) => app::reconcile(configuration(&flags)?, &reconcile),

@@ -143,11 +143,12 @@ impl Config {
         resolve::resolve(flags, env)
     }
 
-    /// The directory of spool files, even where the rest of the configuration
-    /// is wrong: who stands in front of an agent must not keep it from running.
-    #[must_use]
-    pub fn spool_dir(flags: &Flags, env: &Env) -> Option<PathBuf> {
-        Self::load(flags, env).map(|config| config.spool).ok().or_else(|| paths::spool_of_env(env))
+    /// The same without any file, for what must go on although the file cannot be used.
+    ///
+    /// # Errors
+    /// A value of the environment or the flags that cannot be used.
+    pub fn load_without_file(flags: &Flags, env: &Env) -> Result<Self, ConfigError> {
+        resolve::resolve_with(flags, env, None, Layer::default())
     }
 
     /// Where the value of `key` came from.

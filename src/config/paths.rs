@@ -15,11 +15,6 @@ pub(super) fn default_spool(env: &Env) -> Option<PathBuf> {
     Some(base(env, "XDG_STATE_HOME", ".local/state")?.join("gemgauge/spool"))
 }
 
-/// Where spool files go by the environment alone.
-pub(super) fn spool_of_env(env: &Env) -> Option<PathBuf> {
-    env.var(super::keys::SPOOL.env).map(|path| absolute(env, Path::new(path))).or_else(|| default_spool(env))
-}
-
 /// `$XDG_CONFIG_HOME/gemgauge/config.yml`, by default below `~/.config`.
 pub(super) fn default_config(env: &Env) -> Option<PathBuf> {
     Some(base(env, "XDG_CONFIG_HOME", ".config")?.join("gemgauge/config.yml"))

@@ -18,6 +18,16 @@ const DEFAULT_ADDRESS: &str = "127.0.0.1:10436";
 
 pub(super) fn resolve(flags: &Flags, env: &Env) -> Result<Config, ConfigError> {
     let (path, file) = read_file(flags, env)?;
+    resolve_with(flags, env, path, file)
+}
+
+/// The same, with what the file says; none: there is no file.
+pub(super) fn resolve_with(
+    flags: &Flags,
+    env: &Env,
+    path: Option<PathBuf>,
+    file: Layer,
+) -> Result<Config, ConfigError> {
     let unknown_variables = unknown_variables(env);
     let mut layers =
         Layers { flags: &flags.layer, env: Layer::of_env(env)?, file, path, settings: Vec::new() };
@@ -541,8 +551,6 @@ mod tests {
         assert_eq!(Config::load(&Flags::default(), &env).unwrap().spool, dir.path().join("below/here"));
         let (_dir, env) = with_file("spool: \"\"\n");
         assert!(Config::load(&Flags::default(), &env).is_err());
-        let usual = Some(env.user_home().unwrap().join(".local/state/gemgauge/spool"));
-        assert_eq!(Config::spool_dir(&Flags::default(), &env), usual, "who wraps an agent goes on");
     }
 
     #[test]
