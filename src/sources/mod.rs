@@ -8,6 +8,7 @@
 //!   [`journal::record`] (one line, one meaning).
 
 pub mod acp;
+pub mod events;
 pub mod headless;
 pub mod journal;
 pub mod process;
