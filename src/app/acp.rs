@@ -61,8 +61,8 @@ fn started(command: &[OsString], env: &Env) -> EventKind {
     }
 }
 
-/// What the proxy itself needs of the configuration.
-struct Settings {
+/// What a front door itself needs of the configuration.
+pub(super) struct Settings {
     /// `None`: there is no place for a spool, and nothing is noted.
     config: Option<Config>,
     /// The file could be used, so the ledger is where it says.
@@ -73,7 +73,7 @@ impl Settings {
     /// A configuration file that cannot be used must not keep anybody's agent
     /// from starting: then the spool is where it is without one, and the ledger
     /// is left to those who say what is wrong.
-    fn of(flags: &Flags, env: &Env) -> Result<Self, ConfigError> {
+    pub(super) fn of(flags: &Flags, env: &Env) -> Result<Self, ConfigError> {
         match Config::load(flags, env) {
             Ok(config) => Ok(Self { config: Some(config), whole: true }),
             Err(error) if error.is_usage() => Err(error),
@@ -83,7 +83,7 @@ impl Settings {
 
     /// Writes events to the spool, and has the journals read at the moments
     /// after which Gemini CLI may delete them.
-    fn sink(self, flags: &Flags, started: &EventKind) -> Sink {
+    pub(super) fn sink(self, flags: &Flags, started: &EventKind) -> Sink {
         let Some(config) = self.config else { return Box::new(|_| {}) };
         let mut spool = SpoolWriter::create(&config.spool, &fresh_name());
         let home = match started {

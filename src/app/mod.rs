@@ -6,8 +6,8 @@
 //! - **Look first** at [`serve`] (the whole service on one page), then
 //!   [`ingest`] (journals into the ledger).
 
-mod assets;
 mod acp;
+mod assets;
 mod bill;
 mod budget;
 mod catch_up;
@@ -19,6 +19,7 @@ mod listening;
 pub mod lock;
 mod prices;
 mod reprice;
+mod run;
 mod serve;
 mod show;
 mod spools;
@@ -30,7 +31,7 @@ use anyhow::Context;
 use jiff::tz::TimeZone;
 
 use crate::cli;
-use crate::config::{Config, Flags, Home, Level, LogFormat};
+use crate::config::{Config, Env, Flags, Home, Level, LogFormat};
 use crate::surfaces::report::Money;
 
 /// # Errors
@@ -98,6 +99,14 @@ pub fn assets(config: Config, args: &cli::assets::Assets) -> anyhow::Result<Exit
 /// Whatever keeps history from being priced anew; then nothing was changed.
 pub fn reprice(config: Config, args: &cli::reprice::Reprice) -> anyhow::Result<ExitCode> {
     reprice::reprice(&config, args)
+}
+
+/// What is wrong with the configuration is no reason not to run the command.
+///
+/// # Errors
+/// Whatever keeps the command from being started, or standard input from being copied.
+pub fn run(flags: &Flags, env: &Env, args: &cli::run::Run) -> anyhow::Result<ExitCode> {
+    run::run(flags, env, args)
 }
 
 /// # Errors

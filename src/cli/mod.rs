@@ -8,8 +8,8 @@
 //!
 //! Exit codes: 0 done; 1 the answer is no or something is wrong; 2 usage.
 
-pub mod assets;
 pub mod acp;
+pub mod assets;
 pub mod backfill;
 pub mod budget;
 pub mod common;
@@ -23,6 +23,7 @@ pub mod prices;
 pub mod reconcile;
 pub mod report;
 pub mod reprice;
+pub mod run;
 pub mod serve;
 pub mod status;
 
@@ -60,6 +61,7 @@ pub enum Command {
     Report(report::Report),
     Explain(explain::Explain),
     Reconcile(reconcile::Reconcile),
+    Run(run::Run),
     Export(export::Export),
     Backfill(backfill::Backfill),
     Budget(budget::Budget),
@@ -112,6 +114,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Report(report) => app::report(configuration(&flags)?, &report),
         Command::Explain(explain) => app::explain(configuration(&flags)?, &explain),
         Command::Reconcile(reconcile) => app::reconcile(configuration(&flags)?, &reconcile),
+        Command::Run(run) => app::run(&flags, &Env::of_process(), &run),
         Command::Export(export) => app::export(configuration(&flags)?, &export),
         Command::Backfill(backfill) => app::backfill(configuration(&flags)?, &backfill),
         Command::Budget(budget) => app::budget(configuration(&flags)?, &budget),

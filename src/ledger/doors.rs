@@ -149,6 +149,24 @@ impl EventKind {
     ];
 }
 
+/// One event that somebody posted, with what a spool says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostedEvent {
+    /// Its identity: the same again changes nothing (accounting R71).
+    pub event_id: String,
+    /// The host that the agent runs on, as the sender calls it.
+    pub host: String,
+    /// The directory that holds its `.gemini` there, as the sender knows it.
+    pub home: Option<String>,
+    /// Which runtime the agent's command names, where it was posted and names one (accounting R2).
+    pub configured_runtime: Option<String>,
+    /// The agent runs on another host than the sender says (accounting R7, R62).
+    pub remote: bool,
+    /// The command could not be split (accounting R6).
+    pub odd: Option<Oddity>,
+    pub event: DoorEvent,
+}
+
 /// How far a spool file was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpoolCursor {

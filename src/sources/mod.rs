@@ -8,7 +8,10 @@
 //!   [`journal::record`] (one line, one meaning).
 
 pub mod acp;
+pub mod events;
+pub mod headless;
 pub mod journal;
 pub mod process;
 pub mod quota;
+pub mod raw;
 pub mod spool;

@@ -33,6 +33,8 @@ mod lines;
 mod live_acp;
 #[cfg(unix)]
 mod live_cli;
+#[cfg(unix)]
+mod live_run;
 mod money;
 mod prices;
 #[cfg(unix)]
@@ -40,6 +42,8 @@ mod privacy;
 #[cfg(unix)]
 mod prometheus;
 mod recordings;
+#[cfg(unix)]
+mod run;
 #[cfg(unix)]
 mod serve;
 mod support;

@@ -1,22 +1,8 @@
 //! Members of JSON objects, read without keeping what is not asked for.
 
-use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// A JSON object; an array is none, though it would do for a struct.
-pub(super) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
-    raw.get().starts_with('{').then(|| serde_json::from_str(raw.get()).ok())?
-}
-
-/// A JSON string.
-pub(super) fn text(raw: &RawValue) -> Option<String> {
-    serde_json::from_str(raw.get()).ok()
-}
-
-/// A member that is there, even if it is null.
-pub(super) fn stated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
-}
+pub(super) use crate::sources::raw::{object, stated, text};
 
 /// What can be told of an object whose end is missing: the members before the
 /// first one that is an object or an array, and the name of that one.

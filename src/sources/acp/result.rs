@@ -8,6 +8,7 @@ use super::json::{object, stated, text};
 use crate::ledger::doors::{TurnResult, Usage};
 use crate::ledger::quota::Rejection;
 use crate::sources::quota::rejection::{refused, rejection};
+use crate::sources::raw::count;
 
 /// A stop reason is a word; of a longer text that much is kept.
 const STOP_REASON_CHARS: usize = 64;
@@ -124,13 +125,6 @@ fn marker(meta: &RawValue) -> Option<(u64, u64)> {
         (None, Some(output)) if output > 0 => Some((0, output)),
         _ => None,
     }
-}
-
-/// An integer literal from 0 to 2⁶³ − 1: neither `3.0` nor `1e3` is one.
-fn count(raw: &RawValue) -> Option<u64> {
-    let token = raw.get();
-    let digits = token.bytes().all(|byte| byte.is_ascii_digit());
-    token.parse().ok().filter(|&count| digits && count <= i64::MAX.unsigned_abs())
 }
 
 /// Any number that can be a count; a fraction is above 0.

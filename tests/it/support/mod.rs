@@ -14,6 +14,7 @@ pub(crate) mod records;
 #[cfg(unix)]
 pub(crate) mod service;
 pub(crate) mod skip;
+pub(crate) mod spool;
 #[cfg(unix)]
 pub(crate) mod tls;
 #[cfg(unix)]
