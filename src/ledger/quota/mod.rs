@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A request refused for quota or capacity, as a 429 states it (quota Q14).
 /// Plain values: the message itself is not kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejection {
     /// The reason as stated (`RATE_LIMIT_EXCEEDED`, `QUOTA_EXHAUSTED`,
     /// `MODEL_CAPACITY_EXHAUSTED`, …), at most 64 characters; `None`: not stated.
@@ -27,4 +27,8 @@ pub struct Rejection {
     /// How long the server asks to wait, ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<i64>,
+    /// Gemini CLI waits the delay out in silence instead of failing: 0.61.0
+    /// does so for messages that speak of exhausted or exceeded capacity.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
 }
