@@ -26,6 +26,9 @@ pub const JOURNAL_UNDECODABLE: &str = "journal_undecodable";
 /// Label sets that came after `metrics.max_tuples` and went to `other`.
 pub const LABEL_OVERFLOW: &str = "label_overflow";
 
+/// Shares of quota that were no number between 0 and 1 (quota Q10).
+pub const QUOTA_CLAMPED: &str = "quota_clamped";
+
 /// The label of a counter that has none.
 pub const NO_LABEL: &str = "";
 
@@ -52,7 +55,7 @@ pub fn labels(name: &str) -> Option<Vec<&'static str>> {
         JOURNAL_SKIPPED => Skip::ALL.map(Skip::as_str).to_vec(),
         JOURNAL_ANOMALIES => Anomalies::KINDS.to_vec(),
         JOURNAL_UNDECODABLE => Broken::ALL.map(Broken::as_str).to_vec(),
-        JOURNAL_BYTES | JOURNAL_REVISIONS | JOURNALS_LOST | LABEL_OVERFLOW => vec![NO_LABEL],
+        JOURNAL_BYTES | JOURNAL_REVISIONS | JOURNALS_LOST | LABEL_OVERFLOW | QUOTA_CLAMPED => vec![NO_LABEL],
         _ => return None,
     })
 }

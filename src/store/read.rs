@@ -7,6 +7,9 @@ use std::ops::Range;
 use rusqlite::{Connection, Row, Transaction};
 
 use super::{StoreError, pricing, requests};
+
+pub use super::quota::read::{BucketRow, QuotaHomeRow, QuotaModelRow, QuotaRows, RefusalRow};
+
 use crate::ledger::bound::{Reason, Reasons};
 use crate::ledger::model::Role;
 use crate::ledger::money::{CostSum, Picodollars};

@@ -12,9 +12,11 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::apply::{Applied, Applier};
 use super::fresh::Fresh;
 use super::pricing::{self, Pricing, Repriced};
-use super::{StoreError, hooks, journals, names, open};
+use super::{StoreError, hooks, journals, names, open, quota};
 use crate::ledger::budget::Firing;
 use crate::ledger::evidence::{Condition, Cursor, HomeId, JournalPath, JournalStep, ProjectFact};
+use crate::ledger::quota::poll::Poll;
+use crate::ledger::quota::refusal::Rejected;
 
 /// How many messages wait at most: sources block behind them.
 const QUEUE: usize = 64;
@@ -65,6 +67,9 @@ enum Message {
     Step(Box<JournalStep>),
     Imported(HomeId),
     Fired { firing: Firing, delivered: bool },
+    Poll(Box<Poll>),
+    Rejected(Box<Rejected>),
+    TurnOver { home: HomeId, session: Arc<str>, at: i64 },
     Flush(SyncSender<Result<(), String>>),
     Stop,
 }
@@ -139,6 +144,16 @@ impl Ledger {
         pricing::reprice(&mut self.connection, pricing)
     }
 
+    /// Keeps what one poll said, at once: for commands that ask once.
+    ///
+    /// # Errors
+    /// What SQLite says; then nothing was changed.
+    pub fn poll(&mut self, poll: &Poll, now_ms: i64) -> Result<(), StoreError> {
+        let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        quota::poll(&tx, poll, now_ms)?;
+        Ok(tx.commit()?)
+    }
+
     /// Starts the writer thread.
     ///
     /// # Panics
@@ -192,6 +207,31 @@ impl Writer {
     /// [`StoreError::Stopped`] where the writer ended.
     pub fn fired(&self, firing: Firing, delivered: bool) -> Result<(), StoreError> {
         self.send(Message::Fired { firing, delivered })
+    }
+
+    /// Hands over what a poll of the quota said.
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`] where the writer ended.
+    pub fn poll(&self, poll: Poll) -> Result<(), StoreError> {
+        self.send(Message::Poll(Box::new(poll)))
+    }
+
+    /// Hands over a request refused for quota or capacity (quota Q14).
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`] where the writer ended.
+    pub fn rejected(&self, rejected: Rejected) -> Result<(), StoreError> {
+        self.send(Message::Rejected(Box::new(rejected)))
+    }
+
+    /// Notes that the turn of a session, or the session, was over at a time
+    /// (unix ms): what was refused in it before, nobody waits for any more.
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`] where the writer ended.
+    pub fn turn_over(&self, home: HomeId, session: Arc<str>, at: i64) -> Result<(), StoreError> {
+        self.send(Message::TurnOver { home, session, at })
     }
 
     /// Waits until everything handed over before is committed.
@@ -341,6 +381,9 @@ impl Work {
                     )?;
                 }
                 Message::Fired { firing, delivered } => hooks::note(&tx, firing, *delivered, now_ms)?,
+                Message::Poll(poll) => quota::poll(&tx, poll, now_ms)?,
+                Message::Rejected(rejected) => quota::refused(&tx, rejected, now_ms)?,
+                Message::TurnOver { home, session, at } => quota::turn_over(&tx, *home, session, *at)?,
                 Message::Flush(_) | Message::Stop => {}
             }
         }

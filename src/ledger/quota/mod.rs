@@ -1,9 +1,19 @@
 //! Quota: what was polled, what was observed, and what may be said of it
 //! (docs/quota.md).
 
+pub mod bucket;
+pub mod history;
 pub mod poll;
+pub mod refusal;
+pub mod runway;
 
 use serde::{Deserialize, Serialize};
+
+/// What to know before polling is switched on (quota Q1).
+pub const RISK: &str = "Gemini CLI's own documents say that other software which uses its sign-in against \
+                        Code Assist breaks Google's terms, and such an account may be suspended. So nothing is \
+                        polled until you say so: `serve --quota` or `quota.enabled: true` for good, \
+                        `gemgauge quota --poll` for once.";
 
 /// A request refused for quota or capacity, as a 429 states it (quota Q14).
 /// Plain values: the message itself is not kept.
