@@ -14,6 +14,7 @@ mod hooks;
 pub mod ingest;
 pub mod lock;
 mod prices;
+mod quota;
 mod reprice;
 mod serve;
 mod show;
@@ -87,6 +88,12 @@ pub fn budget(config: Config, args: &cli::budget::Budget) -> anyhow::Result<Exit
 /// Whatever keeps the status from being shown.
 pub fn status(config: Config, args: &cli::status::Status) -> anyhow::Result<ExitCode> {
     budget::status(&config, args)
+}
+
+/// # Errors
+/// Whatever keeps the quota from being asked for or shown.
+pub fn quota(config: Config, args: &cli::quota::Quota) -> anyhow::Result<ExitCode> {
+    quota::quota(&config, args, quota::poller())
 }
 
 /// # Errors

@@ -35,10 +35,12 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
     let money = money(config, &mut ledger)?;
 
     let health = Arc::new(Health::default());
-    let existing = open_reader(&config.db)?.snapshot(|snapshot| snapshot.tuples())?;
+    let (existing, quota) = open_reader(&config.db)?
+        .snapshot(|snapshot| Ok((snapshot.tuples()?, snapshot.quota(clock.now_ms())?)))?;
     let board = Arc::new(Board::default());
     let exporter = Exporter::new(health.clone(), BuildInfo::compiled(), config.db.clone(), money, &existing)
-        .with_budgets(board.clone());
+        .with_budgets(board.clone())
+        .with_quota(&quota);
     let views: Arc<dyn Views> =
         Arc::new(LedgerViews::new(config.clone(), zone(config)?, health.clone(), exporter, clock));
 

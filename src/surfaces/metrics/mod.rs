@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::health::Health;
 use crate::store::StoreError;
-use crate::store::read::{HomeRow, Snapshot, TupleRow};
+use crate::store::read::{HomeRow, QuotaRows, Snapshot, TupleRow};
 
 pub mod budgets;
 pub mod calendar;
@@ -26,6 +26,7 @@ pub mod journals;
 pub mod ledger;
 pub mod money;
 pub mod process;
+pub mod quota;
 pub mod service;
 pub mod sessions;
 pub mod sources;
@@ -38,21 +39,24 @@ mod tests;
 pub use calendar::{Calendar, CalendarRow};
 pub use exposition::Format;
 pub use money::{HomeInfo, MoneyInfo};
+pub use quota::QuotaScrape;
 pub use service::{BuildInfo, Collector};
 pub use zero_first::Receipt;
 
 use super::budget::Board;
+use super::quota::Quota;
 use family::{Descriptor, Family};
 use service::Fared;
-use zero_first::ZeroFirst;
+use zero_first::{Set, ZeroFirst};
 
 /// Every metric there is, by subject, in the order of the documentation.
-fn subjects() -> [(&'static str, &'static [&'static Descriptor]); 10] {
+fn subjects() -> [(&'static str, &'static [&'static Descriptor]); 11] {
     [
         ("Spend", &tokens::DESCRIPTORS),
         ("Money", &money::DESCRIPTORS),
         ("Calendar", &calendar::DESCRIPTORS),
         ("Budgets", &budgets::DESCRIPTORS),
+        ("Quota", &quota::DESCRIPTORS),
         ("Sessions", &sessions::DESCRIPTORS),
         ("Journals", &journals::DESCRIPTORS),
         ("Sources", &sources::DESCRIPTORS),
@@ -76,6 +80,7 @@ pub struct LedgerRows {
     pub live_sessions: BTreeMap<String, u64>,
     /// Today's and this month's sums of homes whose first import is done.
     pub calendar: Vec<CalendarRow>,
+    pub quota: QuotaScrape,
 }
 
 impl LedgerRows {
@@ -86,11 +91,14 @@ impl LedgerRows {
     pub fn read(snapshot: &Snapshot<'_>, now: i64, calendar: &Calendar) -> Result<Self, StoreError> {
         let homes = snapshot.homes()?;
         let mut live_sessions: BTreeMap<String, u64> = BTreeMap::new();
-        for home in snapshot.active_sessions(sessions::window(now))?.values() {
+        let active = snapshot.active_sessions(sessions::window(now))?;
+        for home in active.values() {
             if let Some(home) = homes.get(home) {
                 *live_sessions.entry(home.name.clone()).or_default() += 1;
             }
         }
+        let quota_rows = snapshot.quota(now)?;
+        let quota = Quota::of(&quota_rows, &homes, &active.into_values().collect(), now);
         let tuples = snapshot.tuples()?;
         let mut calendar = calendar.rows(snapshot, &tuples, now)?;
         calendar.retain(|row| homes.values().any(|home| home.imported && home.name == row.home));
@@ -101,6 +109,7 @@ impl LedgerRows {
             counters: snapshot.counters()?,
             journal_states: snapshot.journal_states()?,
             live_sessions,
+            quota: QuotaScrape { rows: quota_rows, quota },
         })
     }
 
@@ -151,6 +160,16 @@ impl Exporter {
         Self { budgets, ..self }
     }
 
+    /// What of quota the ledger holds when the process begins to serve: it was
+    /// exposed before, and shows its value at once.
+    #[must_use]
+    pub fn with_quota(self, existing: &QuotaRows) -> Self {
+        let buckets = existing.buckets.iter().map(|row| (Set::Bucket, row.id));
+        let models = existing.models.iter().map(|row| (Set::QuotaModel, row.id));
+        self.zero_first().release(buckets.chain(models));
+        self
+    }
+
     /// Builds all families at `now` (unix ms). `monotonic` is the clock that
     /// durations are taken from: the time since any fixed moment. `read` reads
     /// the ledger; it blocks, so the whole call belongs on a blocking thread.
@@ -191,6 +210,15 @@ impl Exporter {
             families.push(sessions::collect(&rows.live_sessions, &imported));
             families.extend(budgets::collect(&self.budgets.read(now)));
             families.extend(journals::collect(&rows.counters, &rows.journal_states));
+            let mut zero_first = self.zero_first();
+            families.extend(quota::collect(
+                &rows.quota,
+                &rows.homes,
+                &rows.counters,
+                &mut zero_first,
+                now,
+                &mut receipt,
+            ));
         }
         families.extend(money::info(&self.money));
         families.push(budgets::deliveries(&self.health.webhook));

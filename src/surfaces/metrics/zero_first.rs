@@ -15,9 +15,22 @@ pub const PATIENCE_MS: i64 = 90_000;
 /// Which label sets still stand at 0. Pure: the clock is passed in.
 #[derive(Debug, Default)]
 pub struct ZeroFirst {
-    /// Ids of label sets that show their value. Nothing leaves: a counter that
-    /// has shown its value must not fall back to 0. Bounded by `metrics.max_tuples`.
-    released: BTreeSet<i64>,
+    /// Label sets that show their value. Nothing leaves: a counter that has
+    /// shown its value must not fall back to 0. Bounded as the label sets are.
+    released: BTreeSet<SetId>,
+}
+
+/// A label set: the table that holds it, and its id there.
+pub type SetId = (Set, i64);
+
+/// The tables of label sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Set {
+    Spend,
+    /// Refusals of a home and a model.
+    QuotaModel,
+    /// A limit.
+    Bucket,
 }
 
 /// The label sets one scrape showed at 0. Hand it back to
@@ -25,7 +38,7 @@ pub struct ZeroFirst {
 #[derive(Debug, Default, PartialEq, Eq)]
 #[must_use = "a scrape that is not confirmed has not been seen"]
 pub struct Receipt {
-    shown_at_zero: Vec<i64>,
+    shown_at_zero: Vec<SetId>,
 }
 
 impl ZeroFirst {
@@ -33,20 +46,30 @@ impl ZeroFirst {
     /// those label sets were exposed before, or are history, and show their value at once.
     #[must_use]
     pub fn new(existing: &[TupleRow]) -> Self {
-        Self { released: existing.iter().map(|row| row.id).collect() }
+        Self { released: existing.iter().map(|row| (Set::Spend, row.id)).collect() }
+    }
+
+    /// More label sets that the ledger holds when the process begins to serve.
+    pub fn release(&mut self, existing: impl IntoIterator<Item = SetId>) {
+        self.released.extend(existing);
     }
 
     /// Whether the label set stands at 0 at `now` (unix ms). Notes it on the receipt if so.
     pub fn holds(&mut self, row: &TupleRow, now: i64, receipt: &mut Receipt) -> bool {
-        let Some(born_at) = row.born_at else { return false };
-        if self.released.contains(&row.id) {
+        self.holds_set((Set::Spend, row.id), row.born_at, now, receipt)
+    }
+
+    /// The same for a label set of any table; one without a time of birth is history.
+    pub fn holds_set(&mut self, set: SetId, born_at: Option<i64>, now: i64, receipt: &mut Receipt) -> bool {
+        let Some(born_at) = born_at else { return false };
+        if self.released.contains(&set) {
             return false;
         }
         if now.saturating_sub(born_at) >= PATIENCE_MS {
-            self.released.insert(row.id);
+            self.released.insert(set);
             return false;
         }
-        receipt.shown_at_zero.push(row.id);
+        receipt.shown_at_zero.push(set);
         true
     }
 
@@ -147,7 +170,7 @@ mod tests {
         let mut receipt = Receipt::default();
         assert!(!zero_first.holds(&a, 2, &mut receipt));
         assert!(zero_first.holds(&b, 2, &mut receipt));
-        assert_eq!(receipt, Receipt { shown_at_zero: vec![2] });
+        assert_eq!(receipt, Receipt { shown_at_zero: vec![(Set::Spend, 2)] });
     }
 
     #[test]
