@@ -8,6 +8,8 @@ mod json;
 mod text;
 
 #[cfg(test)]
+pub(super) mod sample;
+#[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
