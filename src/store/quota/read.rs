@@ -1,5 +1,7 @@
 //! What the surfaces ask of quota.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Connection, Row, params};
 
 use super::refused;
@@ -240,20 +242,21 @@ fn refusals(c: &Connection, now: i64) -> Result<Vec<RefusalRow>, StoreError> {
             })
         })?
         .collect::<Result<Vec<_>, _>>()?;
+    // Asked once for each home and model, since the oldest refusal: rows are newest first.
+    let mut oldest: BTreeMap<(i64, Option<String>), i64> = BTreeMap::new();
+    for row in &rows {
+        oldest.insert((row.home_id, row.rejection.model.clone()), row.at);
+    }
+    let mut last: BTreeMap<(i64, Option<String>), Option<i64>> = BTreeMap::new();
+    for ((home, model), since) in oldest {
+        let success = refused::success_of(c, home, model.as_deref(), since)?;
+        last.insert((home, model), success);
+    }
     for row in &mut rows {
-        row.succeeded_at = success_of(c, row.home_id, &row.rejection, row.at)?;
+        let success = last.get(&(row.home_id, row.rejection.model.clone())).copied().flatten();
+        row.succeeded_at = success.filter(|at| *at > row.at);
     }
     Ok(rows)
-}
-
-/// The last success since that may end a refusal.
-pub(super) fn success_of(
-    c: &Connection,
-    home: i64,
-    rejection: &Rejection,
-    since: i64,
-) -> Result<Option<i64>, StoreError> {
-    refused::success_of(c, home, rejection.model.as_deref(), since)
 }
 
 pub(super) fn share(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Share>> {

@@ -5,6 +5,7 @@ use rusqlite::{Connection, params};
 use super::{count_exhaustion, label_set, read, succeeded_at};
 use crate::ledger::evidence::HomeId;
 use crate::ledger::model;
+use crate::ledger::quota::Rejection;
 use crate::ledger::quota::bucket::{Share, reset_due};
 use crate::ledger::quota::refusal::{Kind, Rejected, in_force, reason};
 use crate::store::StoreError;
@@ -86,14 +87,15 @@ pub(super) fn is_exhausted(c: &Connection, home: HomeId, model: &str, at: i64) -
     let refusals = statement
         .query_map(params![home.0, at], |row| Ok((row.get::<_, i64>(0)?, read::rejection(row, 1)?)))?
         .collect::<Result<Vec<_>, _>>()?;
-    for (since, rejection) in refusals {
-        let of = model::canonical(rejection.model.as_deref().unwrap_or_default());
-        if of == model
-            && in_force(&rejection, since, None, at)
-            && in_force(&rejection, since, read::success_of(c, home.0, &rejection, since)?, at)
-        {
-            return Ok(true);
-        }
+    let named =
+        |rejection: &Rejection| model::canonical(rejection.model.as_deref().unwrap_or_default()) == model;
+    // The newest decides: a success after it came after the older ones, too.
+    let newest =
+        refusals.iter().find(|(since, rejection)| named(rejection) && in_force(rejection, *since, None, at));
+    if let Some((since, rejection)) = newest
+        && success_of(c, home.0, rejection.model.as_deref(), *since)?.is_none()
+    {
+        return Ok(true);
     }
     let mut statement = c.prepare_cached(
         "SELECT b.model, b.remaining, b.resets_at FROM quota_homes h

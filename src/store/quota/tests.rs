@@ -400,6 +400,13 @@ fn q13_a_week_of_polls_comes_out_as_computed_by_hand() {
     assert!((forecast.empty_at - (end + 17 * HOUR)).abs() < HOUR / 2, "{forecast:?}");
     assert_eq!(forecast.before_reset, Some(false));
     assert_eq!(Runway::of(&history(flash.id, &mut reader), end), Runway::Steady);
+    // What an alert of "empty before it resets" compares: 68 % left, seven hours to the reset, and
+    // drops of 2 % in half an hour and 8 % in two: 28 % by then, so it is silent.
+    let drops = |ms: i64| {
+        let since = whole.iter().filter(|one| one.at >= end - ms).copied().collect::<Vec<_>>();
+        total_consumed(&since)
+    };
+    assert_eq!((drops(HOUR / 2), drops(2 * HOUR)), (20_000_000, 80_000_000));
 
     // 31 days later one poll comes: the first days are thinned, nothing is rewritten.
     books.poll(&poll(1, end + 31 * DAY, vec![bucket("gemini-2.5-pro", Some(0.68), end + 32 * DAY)]));

@@ -80,7 +80,7 @@ fn q11_a_reset_that_passed_is_due_and_old_values_are_stale() {
     let text = text(&live);
     for want in [
         "ana: stale: nobody has asked for more than 15 minutes, asked 16 min ago",
-        "2.5-pro    was 95 %; reset due since less than a minute, stale",
+        "2.5-pro    was 95 %; its reset was due just now, stale",
         "2.5-flash  ███████░░░░░  62 % left, resets in 4 h 12 min, stale",
     ] {
         assert!(text.contains(want), "{want}: {text}");

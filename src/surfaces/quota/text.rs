@@ -68,7 +68,7 @@ impl Quota {
             (true, was) => {
                 let was = was.map_or("not reported".to_owned(), |was| format!("was {} %", percent(was)));
                 let since = limit.row.resets_at.map_or(0, |at| self.now - at);
-                writeln!(out, "  {name:<width$}  {was}; reset due since {}{stale}", span(since))?;
+                writeln!(out, "  {name:<width$}  {was}; its reset was due {}{stale}", ago(since))?;
             }
             (false, None) => {
                 writeln!(out, "  {name:<width$}  not reported: neither 0 % nor 100 %{stale}")?;
