@@ -248,3 +248,80 @@ fn status_names_the_limit_that_ends_first() {
     assert_eq!(said["limit"]["model"], "gemini-2.5-pro");
     assert_eq!(said["limit"]["remaining_percent"], 62.0);
 }
+
+/// The query of docs/metrics.md after a sentence that begins so.
+fn documented(sentence: &str) -> &'static str {
+    let text = include_str!("../../docs/metrics.md");
+    let after = &text[text.find(sentence).expect("the sentence is there")..];
+    let (_, query) = after.split_once("```promql\n").expect("a query follows");
+    query.split_once("```").expect("and ends").0
+}
+
+#[test]
+fn q13_the_documented_alert_fires_where_it_should() {
+    let sandbox = Sandbox::new();
+    // By the minute, in Prometheus's notation, looked at after 150 of them. 1.5 % go away in three
+    // minutes, 25 % are left, and the limit resets after 240 minutes: empty in 50, reset in 90.
+    let falls = ("1-0.005x150", "0+0.005x150");
+    let cases = [
+        ("falling too fast", falls, "0+60x150", "14400x150", true),
+        ("it resets before", falls, "0+60x150", "11400x150", false),
+        ("the reset has passed", falls, "0+60x150", "8000x150", false),
+        ("nobody has asked for 20 minutes", falls, "0+60x130 7800x20", "14400x150", false),
+        (
+            "quiet for the last half hour",
+            ("1-0.005x110 0.45x40", "0+0.005x110 0.55x40"),
+            "0+60x150",
+            "14400x150",
+            false,
+        ),
+        (
+            "only the last half hour is busy",
+            ("1x120 1-0.01x30", "0x120 0+0.01x30"),
+            "0+60x150",
+            "14400x150",
+            false,
+        ),
+    ];
+    let indented: String =
+        documented("A limit will be empty before").lines().map(|line| format!("      {line}\n")).collect();
+    sandbox.write(
+        "rules.yml",
+        &format!("groups:\n- name: quota\n  rules:\n  - alert: Empty\n    expr: |\n{indented}"),
+    );
+    let mut tests = String::from("rule_files: [rules.yml]\nevaluation_interval: 1m\ntests:\n");
+    for (name, (ratio, consumed), observed, reset, fires) in cases {
+        let limit = "account=\"a\",cloud_project=\"p\",model=\"m\",token_type=\"REQUESTS\"";
+        tests.push_str(&format!("- name: {name}\n  interval: 1m\n  input_series:\n"));
+        for (series, labels, values) in [
+            ("remaining_ratio", limit, ratio),
+            ("consumed_ratio_total", limit, consumed),
+            ("reset_timestamp_seconds", limit, reset),
+            ("observed_timestamp_seconds", "account=\"a\",cloud_project=\"p\"", observed),
+        ] {
+            tests.push_str(&format!(
+                "  - series: 'gemgauge_quota_{series}{{{labels}}}'\n    values: '{values}'\n"
+            ));
+        }
+        let alerts = if fires {
+            "[{exp_labels: {account: a, cloud_project: p, model: m, token_type: REQUESTS}}]"
+        } else {
+            "[]"
+        };
+        tests.push_str(&format!(
+            "  alert_rule_test:\n  - eval_time: 150m\n    alertname: Empty\n    exp_alerts: {alerts}\n"
+        ));
+    }
+    let tests = sandbox.write("tests.yml", &tests);
+    match std::process::Command::new("promtool").args(["test", "rules"]).arg(tests).output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => skip::missing("promtool"),
+        said => {
+            let said = said.unwrap();
+            assert!(
+                said.status.success(),
+                "{}",
+                String::from_utf8_lossy(&[said.stdout, said.stderr].concat())
+            );
+        }
+    }
+}
