@@ -197,13 +197,13 @@ fn sentence(state: QuotaState) -> &'static str {
     }
 }
 
-/// The model without what all have in common, and the token type where it is
-/// not requests.
+/// The model without what all have in common, and the token type where one is
+/// stated that is not requests.
 fn name(limit: &Limit) -> String {
     let key = &limit.row.key;
     let model = key.model.strip_prefix("gemini-").unwrap_or(&key.model);
     let name = match key.token_type.as_str() {
-        "REQUESTS" => model.to_owned(),
+        "REQUESTS" | "unspecified" => model.to_owned(),
         other => format!("{model} {other}"),
     };
     if name.chars().count() <= NAME {
