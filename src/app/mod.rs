@@ -18,6 +18,7 @@ mod quota;
 mod reprice;
 mod serve;
 mod show;
+mod spools;
 pub mod views;
 
 use std::process::ExitCode;

@@ -212,6 +212,7 @@ fn spec(config: &Config, args: &cli::report::Report, home: Vec<String>) -> Resul
         compact: args.compact,
         all: args.all,
         no_cost: args.no_cost,
+        strict: args.strict || config.strict,
     };
     ReportSpec::new(kind, &options, &jiff::tz::TimeZone::system())
 }

@@ -165,6 +165,7 @@ impl Views for LedgerViews {
             all: query.flag("all")?,
             compact: false,
             no_cost: query.flag("no-cost")?,
+            strict: query.flag("strict")? || self.config.strict,
         };
         let spec = ReportSpec::new(kind, &options, &self.timezone).map_err(|error| api_error(&error))?;
         let money = money(&self.config);

@@ -8,4 +8,6 @@
 //!   [`journal::record`] (one line, one meaning).
 
 pub mod journal;
+pub mod process;
 pub mod quota;
+pub mod spool;

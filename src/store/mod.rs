@@ -9,8 +9,11 @@
 
 mod apply;
 pub mod counter_names;
+mod doors;
 mod error;
+mod facts;
 mod fresh;
+mod home_counters;
 mod hooks;
 mod journals;
 mod names;
@@ -20,7 +23,10 @@ pub mod pricing;
 mod quota;
 pub mod read;
 mod requests;
+mod settle;
+mod telemetry;
 mod tuples;
+mod turns;
 pub mod writer;
 
 pub use error::StoreError;

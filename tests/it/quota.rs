@@ -100,7 +100,7 @@ fn refuse(sandbox: &Sandbox, at: i64, rejection: &Rejection) {
     seed(sandbox, |writer, home| {
         for _ in 0..2 {
             let session = "5e551010-0000-4000-8000-000000000001".into();
-            let rejected = Rejected { home, session, at, rejection: rejection.clone() };
+            let rejected = Rejected { home, session, at, door: false, rejection: rejection.clone() };
             writer.rejected(rejected).unwrap();
         }
     });

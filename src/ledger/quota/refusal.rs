@@ -23,6 +23,9 @@ pub struct Rejected {
     pub session: Arc<str>,
     /// Unix ms.
     pub at: i64,
+    /// Told by a front door, which repeats the last of the refusals that
+    /// telemetry records one by one.
+    pub door: bool,
     pub rejection: Rejection,
 }
 

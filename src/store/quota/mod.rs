@@ -15,7 +15,7 @@ use super::counter_names::{LABEL_OVERFLOW, NO_LABEL, QUOTA_CLAMPED};
 use crate::ledger::evidence::HomeId;
 
 pub(super) use poll::poll;
-pub(super) use refused::{refused, turn_over};
+pub(super) use refused::refused;
 
 /// Models of a home that refusals are counted by; later ones are `other`.
 const MAX_MODELS: i64 = 100;
@@ -76,7 +76,8 @@ fn count_clamped(c: &Connection, by: i64) -> Result<(), StoreError> {
     count(c, QUOTA_CLAMPED, by)
 }
 
-/// The last answered request of a home after a time, for a canonical model or any.
+/// The last answered request of a home after a time, for a canonical model or
+/// any, by whichever source.
 fn succeeded_at(
     c: &Connection,
     home: i64,
@@ -85,9 +86,14 @@ fn succeeded_at(
 ) -> Result<Option<i64>, StoreError> {
     // Sessions know their span: only those with something later are looked at.
     let mut statement = c.prepare_cached(
-        "SELECT max(r.at) FROM sessions s CROSS JOIN requests r ON r.session_id = s.id
-         WHERE s.home_id = ?1 AND s.last_at > ?2 AND r.at > ?2
-           AND (?3 IS NULL OR r.model_id = (SELECT id FROM models WHERE name = ?3))",
+        "SELECT max(at) FROM (
+             SELECT max(r.at) AS at FROM sessions s CROSS JOIN requests r ON r.session_id = s.id
+             WHERE s.home_id = ?1 AND s.last_at > ?2 AND r.at > ?2
+               AND (?3 IS NULL OR r.model_id = (SELECT id FROM models WHERE name = ?3))
+             UNION ALL
+             SELECT max(t.at) FROM sessions s CROSS JOIN telemetry t ON t.session_id = s.id
+             WHERE s.home_id = ?1 AND s.last_at > ?2 AND t.at > ?2 AND t.kind = 2
+               AND (?3 IS NULL OR t.model_id = (SELECT id FROM models WHERE name = ?3)))",
     )?;
     Ok(statement.query_row(params![home, after, model], |row| row.get(0))?)
 }

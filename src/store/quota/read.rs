@@ -224,24 +224,26 @@ fn polls(c: &Connection) -> Result<Vec<(i64, String, u64)>, StoreError> {
 
 fn refusals(c: &Connection, now: i64) -> Result<Vec<RefusalRow>, StoreError> {
     let mut statement = c.prepare_cached(
-        "SELECT q.home_id, q.session, q.at, q.over_at, s.last_at,
+        "SELECT q.home_id, q.session, q.at, s.id, q.id,
                 q.model, q.reason, q.capacity, q.metric, q.resets_at, q.retry_after_ms, q.waits
          FROM quota_rejections q LEFT JOIN sessions s ON s.home_id = q.home_id AND s.session = q.session
          WHERE q.at <= ?1 AND (q.at > ?1 - 86400000 OR q.resets_at > ?1 OR q.at + q.retry_after_ms > ?1)
          ORDER BY q.at DESC, q.id DESC LIMIT ?2",
     )?;
-    let mut rows = statement
+    let rows = statement
         .query_map([now, MAX_REFUSALS], |row| {
-            Ok(RefusalRow {
+            let refusal = RefusalRow {
                 home_id: row.get(0)?,
                 session: row.get(1)?,
                 at: row.get(2)?,
                 rejection: rejection(row, 5)?,
                 succeeded_at: None,
-                heard_at: row.get::<_, Option<i64>>(3)?.max(row.get(4)?),
-            })
+                heard_at: None,
+            };
+            Ok((refusal, row.get::<_, Option<i64>>(3)?))
         })?
         .collect::<Result<Vec<_>, _>>()?;
+    let mut rows = hear(c, rows)?;
     // Asked once for each home and model, since the oldest refusal: rows are newest first.
     let mut oldest: BTreeMap<(i64, Option<String>), i64> = BTreeMap::new();
     for row in &rows {
@@ -257,6 +259,30 @@ fn refusals(c: &Connection, now: i64) -> Result<Vec<RefusalRow>, StoreError> {
         row.succeeded_at = success.filter(|at| *at > row.at);
     }
     Ok(rows)
+}
+
+/// When the sessions of these refusals were heard of last, where that tells
+/// whether a turn sleeps.
+fn hear(c: &Connection, rows: Vec<(RefusalRow, Option<i64>)>) -> Result<Vec<RefusalRow>, StoreError> {
+    let mut statement = c.prepare_cached(
+        "SELECT max(at) FROM (
+             SELECT max(at) AS at FROM requests WHERE session_id = ?1
+             UNION ALL SELECT max(at) FROM telemetry WHERE session_id = ?1 AND kind IN (2, 4)
+             UNION ALL SELECT max(coalesce(ended_at, closed_at)) FROM turns WHERE session_id = ?1)",
+    )?;
+    let mut heard: BTreeMap<i64, Option<i64>> = BTreeMap::new();
+    let mut refusals = Vec::with_capacity(rows.len());
+    for (mut row, session) in rows {
+        if let Some(session) = session.filter(|_| row.rejection.waits) {
+            row.heard_at = match heard.get(&session) {
+                Some(known) => *known,
+                None => statement.query_row([session], |row| row.get(0))?,
+            };
+            heard.insert(session, row.heard_at);
+        }
+        refusals.push(row);
+    }
+    Ok(refusals)
 }
 
 pub(super) fn share(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Share>> {

@@ -13,13 +13,19 @@ use crate::store::StoreError;
 /// Refusals are kept this long, in ms; older ones are history and not counted.
 const KEEP_MS: i64 = 90 * 86_400_000;
 
+/// A door tells of a refusal this long after telemetry at most, in ms.
+const SAME_MS: i64 = 10_000;
+
 /// Applies a refusal; the same once only (quota Q14).
 pub(in crate::store) fn refused(c: &Connection, rejected: &Rejected, now_ms: i64) -> Result<(), StoreError> {
     let oldest = now_ms.saturating_sub(KEEP_MS);
     if rejected.at < oldest {
         return Ok(());
     }
-    let Rejected { home, session, at, rejection } = rejected;
+    if is_told(c, rejected)? {
+        return Ok(());
+    }
+    let Rejected { home, session, at, door, rejection } = rejected;
     let model = model::canonical(rejection.model.as_deref().unwrap_or_default());
     // Asked before its own row is there.
     let kind = Kind::of(rejection);
@@ -27,8 +33,8 @@ pub(in crate::store) fn refused(c: &Connection, rejected: &Rejected, now_ms: i64
     let new = c
         .prepare_cached(
             "INSERT OR IGNORE INTO quota_rejections
-                 (home_id, session, at, model, reason, capacity, metric, resets_at, retry_after_ms, waits)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                 (home_id, session, at, model, reason, capacity, metric, resets_at, retry_after_ms, waits, door)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         )?
         .execute(params![
             home.0,
@@ -40,7 +46,8 @@ pub(in crate::store) fn refused(c: &Connection, rejected: &Rejected, now_ms: i64
             rejection.metric,
             rejection.resets_at,
             rejection.retry_after_ms,
-            rejection.waits
+            rejection.waits,
+            door
         ])?;
     if new == 0 {
         return Ok(());
@@ -62,19 +69,37 @@ pub(in crate::store) fn refused(c: &Connection, rejected: &Rejected, now_ms: i64
     Ok(())
 }
 
-/// The turn of a session that was refused is over: nobody sleeps there.
-pub(in crate::store) fn turn_over(
-    c: &Connection,
-    home: HomeId,
-    session: &str,
-    at: i64,
-) -> Result<(), StoreError> {
-    c.prepare_cached(
-        "UPDATE quota_rejections SET over_at = ?3
-         WHERE home_id = ?1 AND session = ?2 AND at <= ?3 AND over_at IS NULL",
-    )?
-    .execute(params![home.0, session, at])?;
-    Ok(())
+/// Whether the other kind of source told the same already. What a door told
+/// first takes on what telemetry knows better; it was counted.
+fn is_told(c: &Connection, rejected: &Rejected) -> Result<bool, StoreError> {
+    let Rejected { home, session, at, door, rejection } = rejected;
+    if *door {
+        let mut statement = c.prepare_cached(
+            "SELECT 1 FROM quota_rejections
+             WHERE home_id = ?1 AND session = ?2 AND door = 0 AND at BETWEEN ?3 - ?4 AND ?3",
+        )?;
+        return Ok(statement.exists(params![home.0, &**session, at, SAME_MS])?);
+    }
+    let mut statement = c.prepare_cached(
+        "UPDATE OR IGNORE quota_rejections SET at = ?3, model = ?5, reason = ?6, capacity = ?7, metric = ?8,
+             resets_at = ?9, retry_after_ms = ?10, waits = ?11, door = 0
+         WHERE id = (SELECT id FROM quota_rejections
+                     WHERE home_id = ?1 AND session = ?2 AND door = 1 AND at BETWEEN ?3 AND ?3 + ?4 LIMIT 1)",
+    )?;
+    let taken_on = statement.execute(params![
+        home.0,
+        &**session,
+        at,
+        SAME_MS,
+        rejection.model.as_deref().unwrap_or_default(),
+        rejection.reason.as_deref().unwrap_or_default(),
+        rejection.capacity,
+        rejection.metric,
+        rejection.resets_at,
+        rejection.retry_after_ms,
+        rejection.waits
+    ])?;
+    Ok(taken_on > 0)
 }
 
 /// Whether nothing is left of a canonical model at a time, by what is known

@@ -51,7 +51,8 @@ impl Books {
 
     fn refused(&self, home: i64, at: i64, rejection: &Rejection) {
         let session = "s".into();
-        let rejected = Rejected { home: HomeId(home), session, at, rejection: rejection.clone() };
+        let rejected =
+            Rejected { home: HomeId(home), session, at, door: false, rejection: rejection.clone() };
         super::refused(&self.c, &rejected, at).unwrap();
     }
 
@@ -319,10 +320,47 @@ fn q14_refusals_come_with_what_happened_since() {
     assert_eq!(row(T + 4 * MIN).unwrap().succeeded_at, Some(T + 3 * MIN));
     assert_eq!(row(T + 2 * DAY), None, "it is long over");
 
-    super::turn_over(&books.c, HomeId(1), "s", T - 1).unwrap();
-    assert_eq!(row(T + 4 * MIN).unwrap().heard_at, Some(T + 3 * MIN), "an earlier turn");
-    super::turn_over(&books.c, HomeId(1), "s", T + HOUR).unwrap();
+    // The end of its turn wakes it, too.
+    books
+        .c
+        .execute(
+            "INSERT INTO turns (session_id, key, started_at, ended_at) VALUES (1, 't', ?1, ?2)",
+            [T, T + HOUR],
+        )
+        .unwrap();
     assert_eq!(row(T + 2 * HOUR).unwrap().heard_at, Some(T + HOUR));
+}
+
+#[test]
+fn q14_what_a_door_and_telemetry_both_tell_is_one_refusal() {
+    let recorded = |books: &Books, at| books.refused(1, at, &quota_429(Some("gemini-2.5-pro"), T + HOUR));
+    let told = |books: &Books, at| {
+        let rejection = Rejection { retry_after_ms: Some(HOUR), ..Rejection::default() };
+        let rejected = Rejected { home: HomeId(1), session: "s".into(), at, door: true, rejection };
+        super::refused(&books.c, &rejected, at).unwrap();
+    };
+    // Two attempts by telemetry, of which the door repeats the last.
+    for door_first in [true, false] {
+        let books = Books::new();
+        for _ in 0..2 {
+            if door_first {
+                told(&books, T + 3_030);
+            }
+            recorded(&books, T);
+            recorded(&books, T + 3_000);
+            told(&books, T + 3_030);
+        }
+        let rows = books.rows(T + MIN);
+        let counted: u64 = rows.models.iter().flat_map(|row| &row.rejections).map(|(_, n)| n).sum();
+        assert_eq!((counted, rows.refusals.len()), (2, 2), "door first: {door_first}");
+        assert!(rows.refusals.iter().all(|row| row.rejection.reason.is_some()), "the better word stays");
+        assert_eq!(rows.models.iter().map(|row| row.exhaustions).sum::<u64>(), 1);
+    }
+    // Another turn's.
+    let books = Books::new();
+    recorded(&books, T);
+    told(&books, T + MIN);
+    assert_eq!(books.rows(T + 2 * MIN).refusals.len(), 2);
 }
 
 #[test]
@@ -330,7 +368,13 @@ fn old_refusals_go_and_are_not_counted() {
     let books = Books::new();
     books.refused(1, T, &Rejection::default());
     let rejected = |at, now| {
-        let rejected = Rejected { home: HomeId(1), session: "s".into(), at, rejection: Rejection::default() };
+        let rejected = Rejected {
+            home: HomeId(1),
+            session: "s".into(),
+            at,
+            door: false,
+            rejection: Rejection::default(),
+        };
         super::refused(&books.c, &rejected, now).unwrap();
     };
     rejected(T, T + 91 * DAY);

@@ -69,6 +69,7 @@ mod tests {
             prompts: last_prompt.map(|last| (last - 1, last)),
             reasons: Reasons::NONE,
             source_deleted: false,
+            ..SessionRow::default()
         };
         (id, row)
     }

@@ -112,17 +112,7 @@ pub fn report(
     let range = spec.range.resolve(spec.kind.default_days(), &spec.timezone, now)?;
     let millis = range.millis(&spec.timezone);
     let mut build = build::Build::new(spec, money, range, &dimensions);
-    snapshot.requests(millis, |request| build.add(&request))?;
-    let mut silent = Vec::new();
-    for mut candidate in build.silent() {
-        if candidate.at.is_none() {
-            let lines = snapshot.session_undecodable(candidate.session_id)?;
-            candidate.at = lines.iter().map(|line| line.at).max();
-        }
-        // What was answered outside the range was measured there.
-        if build.covers(candidate.at) && snapshot.session_requests(candidate.session_id)?.is_empty() {
-            silent.push(candidate);
-        }
-    }
-    Ok(build.finish(&silent))
+    snapshot.requests(millis.clone(), |request| build.add(&request))?;
+    snapshot.marks(&dimensions, millis)?.iter().for_each(|mark| build.mark(mark));
+    Ok(build.finish())
 }

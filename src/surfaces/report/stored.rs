@@ -49,6 +49,7 @@ fn step(home: HomeId, session: &str, prompt: &str, answered: Option<&str>) -> Jo
         starts: vec![ms(prompt) - 1_000],
         requests: request.into_iter().collect(),
         prompts: Some((ms(prompt), ms(prompt))),
+        silent_prompts: Vec::new(),
         undecodable: Vec::new(),
     };
     JournalStep {

@@ -65,7 +65,7 @@ CREATE TABLE quota_rejections (
   resets_at       INTEGER,
   retry_after_ms  INTEGER,
   waits           INTEGER NOT NULL,
-  over_at         INTEGER,                     -- when its turn ended, where that was seen
+  door            INTEGER NOT NULL,            -- 1: told by a front door only
   UNIQUE (home_id, session, at, model, reason)
 ) STRICT;
 CREATE INDEX quota_rejections_by_time ON quota_rejections (at);
