@@ -18,6 +18,7 @@ pub mod ingest;
 mod listening;
 pub mod lock;
 mod prices;
+mod quota;
 mod reprice;
 mod run;
 mod serve;
@@ -119,6 +120,12 @@ pub fn budget(config: Config, args: &cli::budget::Budget) -> anyhow::Result<Exit
 /// Whatever keeps the status from being shown.
 pub fn status(config: Config, args: &cli::status::Status) -> anyhow::Result<ExitCode> {
     budget::status(&config, args)
+}
+
+/// # Errors
+/// Whatever keeps the quota from being asked for or shown.
+pub fn quota(config: Config, args: &cli::quota::Quota) -> anyhow::Result<ExitCode> {
+    quota::quota(&config, args, quota::poller())
 }
 
 /// # Errors

@@ -172,7 +172,7 @@ fn watch(
 
 /// What redraws a terminal of so many lines. Of a longer text the end is shown:
 /// there are the newest days and the total.
-fn screen(text: &str, height: usize) -> String {
+pub(super) fn screen(text: &str, height: usize) -> String {
     let lines: Vec<_> = text.lines().collect();
     let shown = &lines[lines.len().saturating_sub(height.saturating_sub(1))..];
     let mut screen = HOME.to_owned();
@@ -379,7 +379,7 @@ pub(super) fn width() -> usize {
 }
 
 /// Lines of the terminal.
-fn height() -> usize {
+pub(super) fn height() -> usize {
     terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0))
 }
 

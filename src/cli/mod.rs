@@ -20,6 +20,7 @@ pub mod export;
 pub mod ingest;
 pub mod man;
 pub mod prices;
+pub mod quota;
 pub mod reconcile;
 pub mod report;
 pub mod reprice;
@@ -66,6 +67,7 @@ pub enum Command {
     Backfill(backfill::Backfill),
     Budget(budget::Budget),
     Status(status::Status),
+    Quota(quota::Quota),
     Prices(prices::Prices),
     Reprice(reprice::Reprice),
     Doctor(doctor::Doctor),
@@ -119,6 +121,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Backfill(backfill) => app::backfill(configuration(&flags)?, &backfill),
         Command::Budget(budget) => app::budget(configuration(&flags)?, &budget),
         Command::Status(status) => app::status(configuration(&flags)?, &status),
+        Command::Quota(quota) => app::quota(configuration(&flags)?, &quota),
         Command::Prices(prices) => app::prices(configuration(&flags)?, &prices),
         Command::Reprice(reprice) => app::reprice(configuration(&flags)?, &reprice),
         Command::Doctor(doctor) => app::doctor(configuration(&flags)?, &doctor),
@@ -224,6 +227,9 @@ mod tests {
             "report --by user",
             "report --sort price",
             "report --watch 0",
+            "quota --min 101",
+            "quota --min -1",
+            "quota --watch --json",
             "report --watch --json",
             "report --order up",
             "report --limit 0",

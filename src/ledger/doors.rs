@@ -197,15 +197,14 @@ pub struct SpoolStep {
     pub ended: bool,
 }
 
-/// An event that an orchestrator posted (accounting 3, D4).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PostedEvent {
-    /// It counts once.
-    pub event_id: String,
-    pub host: String,
-    /// The directory that holds the session's `.gemini`, where stated.
-    pub home: Option<String>,
-    pub event: DoorEvent,
+/// What somebody posted, item by item.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PostedBatch {
+    pub events: Vec<PostedEvent>,
+    /// Items of a kind that this build does not know.
+    pub unknown: u64,
+    /// Items that cannot be used.
+    pub refused: u64,
 }
 
 /// What became of posted events.

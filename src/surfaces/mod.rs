@@ -16,6 +16,7 @@ pub mod metrics;
 pub mod money;
 pub mod prices;
 pub mod pricing;
+pub mod quota;
 pub mod report;
 pub mod reprice;
 pub mod status;

@@ -50,7 +50,7 @@ impl Played {
     }
 
     fn run(&self) -> (String, Headless) {
-        let events = self.sandbox.spool();
+        let events = self.sandbox.told();
         let names = ["process_started", "session_opened", "turn_started", "turn_ended", "process_ended"];
         assert_eq!(kinds(&events), names);
         let (session, ran) = headless(&events);

@@ -41,6 +41,8 @@ mod prices;
 mod privacy;
 #[cfg(unix)]
 mod prometheus;
+#[cfg(unix)]
+mod quota;
 mod recordings;
 #[cfg(unix)]
 mod run;

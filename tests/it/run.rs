@@ -87,7 +87,7 @@ fn r64_a_signal_that_ended_the_run_ends_the_wrapper() {
         let output = sandbox.command(&agent(&script)).output().unwrap();
         assert_eq!(output.status.signal(), Some(signal), "{output:?}");
         assert!(output.stderr.is_empty(), "{output:?}");
-        assert_eq!(headless(&sandbox.spool()).1.exit, Some(Exit::Signal(signal)));
+        assert_eq!(headless(&sandbox.told()).1.exit, Some(Exit::Signal(signal)));
     }
 }
 
@@ -95,7 +95,7 @@ fn r64_a_signal_that_ended_the_run_ends_the_wrapper() {
 fn d3_the_events_of_a_run() {
     let sandbox = Sandbox::new();
     sandbox.run(&agent(&stream_then("exit 0")));
-    let events = sandbox.spool();
+    let events = sandbox.told();
     let names = ["process_started", "session_opened", "turn_started", "turn_ended", "process_ended"];
     assert_eq!(kinds(&events), names);
     let EventKind::ProcessStarted { door, home, configured_runtime, remote, .. } = &events[0].kind else {
@@ -118,12 +118,12 @@ fn r2_r11_home_and_runtime_are_those_of_the_command() {
     let other = sandbox.path().join("other");
     let mut command = sandbox.command(&["run", "--", gemini.to_str().unwrap(), "-p", "x"]);
     assert!(command.env("GEMINI_CLI_HOME", &other).status().unwrap().success());
-    let EventKind::ProcessStarted { home, configured_runtime, .. } = &sandbox.spool()[0].kind else {
+    let EventKind::ProcessStarted { home, configured_runtime, .. } = &sandbox.told()[0].kind else {
         panic!()
     };
     assert_eq!(configured_runtime.as_deref(), Some("gemini"));
     assert!(home.as_deref().unwrap().ends_with("/other"));
-    assert_eq!(kinds(&sandbox.spool()), ["process_started", "process_ended"], "no session, no turn");
+    assert_eq!(kinds(&sandbox.told()), ["process_started", "process_ended"], "no session, no turn");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn d2_2_every_byte_of_both_streams_passes() {
     let output = sandbox.command(&agent("cat bytes; cat bytes bytes >&2")).output().unwrap();
     assert_eq!(sha256(&output.stdout), sha256(&hostile()));
     assert_eq!(sha256(&output.stderr), sha256(&hostile().repeat(2)));
-    assert_eq!(kinds(&sandbox.spool()), ["process_started", "process_ended"]);
+    assert_eq!(kinds(&sandbox.told()), ["process_started", "process_ended"]);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn d2_2_a_line_of_64_mib_passes_and_is_not_held() {
     output.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, format!("\n{RESULT}\n"));
     assert!(child.wait().unwrap().success());
-    let events = sandbox.spool();
+    let events = sandbox.told();
     assert!(headless(&events).1.success);
     assert!(kinds(&events).contains(&"odd".to_owned()), "the line is counted");
 }
@@ -250,7 +250,7 @@ fn row_40_an_interrupted_run_has_no_result_though_its_exit_is_0() {
     kill_process(pid(&child), Signal::INT).unwrap();
     let (status, rest) = end(child, output);
     assert_eq!((status.code(), rest.as_str()), (Some(0), "bye\n"));
-    let events = sandbox.spool();
+    let events = sandbox.told();
     let (session, ran) = headless(&events);
     assert_eq!((session, ran.form, ran.success), ("e2700352", HeadlessForm::StreamJson, false));
     assert_eq!((&ran.stats, ran.exit), (&None, Some(Exit::Code(0))));
@@ -337,7 +337,7 @@ fn d2_7_a_configuration_that_is_wrong_does_not_stop_the_run() {
     sandbox.write("home/.config/gemgauge/config.yml", "dbb: x\n");
     let said = sandbox.run(&agent(&stream_then("exit 0")));
     assert_eq!((said.code, said.err.as_str()), (0, ""));
-    assert_eq!(headless(&sandbox.spool()).0, "e2700352");
+    assert_eq!(headless(&sandbox.told()).0, "e2700352");
 }
 
 #[test]
@@ -349,7 +349,7 @@ fn r63_as_a_pipe_it_copies_and_sees_a_turn_without_an_exit() {
     let output = command.stdin(File::open(file).unwrap()).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     assert_eq!(output.stdout, text.as_bytes());
-    let events = sandbox.spool();
+    let events = sandbox.told();
     assert_eq!(
         kinds(&events),
         ["process_started", "session_opened", "turn_started", "odd", "turn_ended", "process_ended"]
@@ -367,7 +367,7 @@ fn r65_a_saved_document_is_read_from_a_pipe_too() {
     let mut command = sandbox.command(&["run"]);
     let output = command.stdin(File::open(&saved).unwrap()).output().unwrap();
     assert_eq!(output.stdout, std::fs::read(saved).unwrap());
-    let events = sandbox.spool();
+    let events = sandbox.told();
     let (session, ran) = headless(&events);
     assert_eq!((session, ran.form), ("ae73700c-833f-464a-8f6f-60134ca82029", HeadlessForm::Json));
     assert_eq!(ran.stats.as_ref().unwrap().len(), 2);
@@ -381,7 +381,7 @@ fn r63_a_pipe_with_nothing_or_anything_in_it_is_copied() {
         let input = File::open(sandbox.path().join("input")).unwrap();
         let output = sandbox.command(&["run"]).stdin(input).output().unwrap();
         assert!(output.status.success() && output.stdout == bytes);
-        assert_eq!(kinds(&sandbox.spool()), ["process_started", "process_ended"]);
+        assert_eq!(kinds(&sandbox.told()), ["process_started", "process_ended"]);
     }
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.path().join("input"), hostile()).unwrap();
@@ -399,7 +399,7 @@ fn r65_a_fatal_error_names_its_session_on_standard_error() {
         sandbox.run(&agent(&format!("echo 'Warning: x' >&2; printf '%s\\n' '{document}' >&2; exit 1")));
     assert_eq!((said.code, said.out.as_str()), (1, ""));
     assert_eq!(said.err, format!("Warning: x\n{document}\n"));
-    let events = sandbox.spool();
+    let events = sandbox.told();
     let (session, ran) = headless(&events);
     assert_eq!((session, ran.form, ran.success), ("s-1", HeadlessForm::Json, false));
     assert!(!only_turn(&events).1.unread);

@@ -2,7 +2,7 @@
 //! door sees (accounting 3, D4).
 //!
 //! - **In**: `POST /api/v1/events`: JSON lines, one object, or an array of objects.
-//! - **Out**: [`PostedEvent`]s to an [`Intake`]; an answer that says of each item what became of it.
+//! - **Out**: [`Batch`]es to an [`Intake`]; an answer that says of each item what became of it.
 //! - **Never**: take a text, keep a command, or decide what an event changes.
 //! - **Look first** at [`item`] (one object, one event), then [`routes`].
 
@@ -12,31 +12,13 @@ pub mod routes;
 
 pub use routes::routes;
 
-use crate::ledger::doors::PostedEvent;
+pub use crate::ledger::doors::{Posted, PostedBatch as Batch};
 
 /// The largest body, in bytes (accounting R72).
 pub const MAX_BODY: usize = 1 << 20;
 
 /// The most items of one body.
 pub const MAX_ITEMS: usize = 1000;
-
-/// What a body held, item by item.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Batch {
-    pub events: Vec<PostedEvent>,
-    /// Items of a kind that this build does not know.
-    pub unknown: u64,
-    /// Items that cannot be used; see [`item::Problem`].
-    pub refused: u64,
-}
-
-/// What became of the events of a batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Posted {
-    pub accepted: u64,
-    /// Events whose id was seen before.
-    pub duplicate: u64,
-}
 
 /// The ledger cannot take anything now: nothing of the batch was taken, and it
 /// may be posted again as it is.

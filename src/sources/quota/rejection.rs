@@ -69,6 +69,7 @@ fn read(text: &str, body: Option<&Body>, now_ms: i64) -> Rejection {
         metric: stated.metric.or_else(|| wording::metric(text)),
         resets_at,
         retry_after_ms: delay,
+        waits: wording::is_waited_out(text),
     }
 }
 

@@ -51,6 +51,13 @@ pub(super) fn is_capacity(text: &str) -> bool {
             && !low.contains("quota will"))
 }
 
+/// The words by which Gemini CLI 0.61.0 takes an error for one of capacity and
+/// retries after the server's full delay, saying nothing on its protocol.
+pub(super) fn is_waited_out(text: &str) -> bool {
+    let low = text.to_ascii_lowercase();
+    low.contains("exhausted your capacity") || low.contains("capacity exceeded")
+}
+
 /// `reason: 'X'` of a dump or a broken body, else a known reason anywhere.
 pub(super) fn reason(text: &str) -> Option<String> {
     if let Some(word) = member(text, "reason").and_then(quoted).and_then(word) {

@@ -111,6 +111,11 @@ pub(super) async fn session(
     document(shared.read(move |views| views.session(&id)).await?)
 }
 
+pub(super) async fn quota(State(shared): State<Shared>, uri: Uri) -> Result<Response, ApiError> {
+    Query::parse(&uri, &[])?;
+    document(shared.read(|views| views.quota()).await?)
+}
+
 pub(super) async fn not_found(uri: Uri) -> ApiError {
     ApiError::not_found("not_found", format!("there is nothing at {}", uri.path()))
 }

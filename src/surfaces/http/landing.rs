@@ -13,6 +13,7 @@ pub(super) fn page(version: &str, metrics: &str) -> String {
 <li><a href="{metrics}">Metrics</a> for Prometheus</li>
 <li><a href="/api/v1/state">State</a>: live sessions, totals and sources, as JSON</li>
 <li><a href="/api/v1/report/daily">Report</a>: what was spent by day, as JSON</li>
+<li><a href="/api/v1/quota">Quota</a>: what is left of each limit, as JSON</li>
 <li><a href="/-/ready">Ready</a> and <a href="/-/healthy">healthy</a>: how the service is doing</li>
 </ul>
 </body>

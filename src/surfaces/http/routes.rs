@@ -36,6 +36,7 @@ pub fn router(views: Arc<dyn Views>, options: Options) -> Router {
         .route("/api/v1/state", get(handlers::state))
         .route("/api/v1/report/{kind}", get(handlers::report))
         .route("/api/v1/sessions/{id}", get(handlers::session))
+        .route("/api/v1/quota", get(handlers::quota))
         .fallback(handlers::not_found)
         .method_not_allowed_fallback(handlers::method_not_allowed)
         .with_state(Shared::new(views, metrics))

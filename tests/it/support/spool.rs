@@ -25,7 +25,7 @@ impl Sandbox {
     }
 
     /// The events of the only spool.
-    pub(crate) fn spool(&self) -> Vec<DoorEvent> {
+    pub(crate) fn told(&self) -> Vec<DoorEvent> {
         let mut spools = self.spools();
         assert_eq!(spools.len(), 1, "{spools:?}");
         spools.remove(0)

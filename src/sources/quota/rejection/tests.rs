@@ -96,6 +96,7 @@ fn q14_every_captured_telemetry_body_is_read() {
             metric: metric.map(str::to_owned),
             resets_at: resets.and_then(wording::timestamp),
             retry_after_ms: delay,
+            waits: matches!(name, "acp_429_quota_exhausted" | "acp_429_rate_limit"),
         };
         assert_eq!(read, want, "{name}");
     }
@@ -134,6 +135,7 @@ fn q14_every_captured_headless_error_is_a_refusal() {
         assert_eq!((read.reason.as_deref(), read.retry_after_ms), (reason, delay), "{name}");
         assert_eq!(read.resets_at, delay.map(|d| d + 5), "{name}");
         assert!(!read.capacity, "{name}");
+        assert_eq!(read.waits, name == "headless_429_quota_exhausted", "{name}");
     }
     // The document alone, as a wrapper that reads it may hand it over.
     let stderr = capture("headless_429_individual")["stderr"].as_str().expect("text").to_owned();
