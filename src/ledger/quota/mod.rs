@@ -2,6 +2,7 @@
 //! (docs/quota.md).
 
 pub mod poll;
+pub mod schedule;
 
 use serde::{Deserialize, Serialize};
 
