@@ -1,6 +1,6 @@
 use clap::Args;
 
-use crate::config::{Flags, ListenAddress, TelemetryPath, WebLayer};
+use crate::config::{Flags, ListenAddress, QUOTA_RISK, QuotaLayer, TelemetryPath, WebLayer};
 
 /// Watch the homes, keep the ledger up to date and serve metrics and figures.
 ///
@@ -21,6 +21,17 @@ pub struct Serve {
     /// reads there [env: GEMGAUGE_WEB_ALLOW_UNAUTHENTICATED]
     #[arg(long = "web.allow-unauthenticated")]
     pub allow_unauthenticated: bool,
+
+    /// Poll the quota of homes that are signed in with Google; read the risk in --help
+    #[arg(long, long_help = quota_help())]
+    pub quota: bool,
+}
+
+fn quota_help() -> String {
+    format!(
+        "Poll the quota of homes that are signed in with Google [env: {}]\n\n{QUOTA_RISK}",
+        crate::config::keys::QUOTA_ENABLED.env
+    )
 }
 
 impl Serve {
@@ -32,5 +43,6 @@ impl Serve {
             allowed_hosts: None,
             allow_unauthenticated: self.allow_unauthenticated.then_some(true),
         });
+        flags.layer.quota = Some(QuotaLayer { enabled: self.quota.then_some(true), ..QuotaLayer::default() });
     }
 }
