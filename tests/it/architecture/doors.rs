@@ -40,6 +40,22 @@ pub(super) const DOORS: &[Door] = &[
         ],
     },
     Door {
+        room: "sources::quota",
+        ours: &["ledger", "config"],
+        crates: &[
+            "aes_gcm",
+            "jiff",
+            "rustix",
+            "scrypt",
+            "serde",
+            "serde_json",
+            "sha2",
+            "tracing",
+            "ureq",
+            "zeroize",
+        ],
+    },
+    Door {
         room: "store",
         ours: &["ledger"],
         crates: &["rusqlite", "rustix", "sha2", "thiserror", "tracing"],

@@ -1,0 +1,259 @@
+//! One poll of one home, step by step: how it signs in, its token, its
+//! project, its buckets. Each step may end it with a state.
+
+use serde_json::json;
+
+use super::Target;
+use super::account::UNKNOWN;
+use super::answer::{self, Loaded, Verdict};
+use super::client::Client;
+use super::credentials::{self, Found};
+use super::outside::Outside;
+use super::token::{Fingerprint, Token};
+use crate::config::{Launch, ProjectId, ProjectRule, Quota, SignIn};
+use crate::ledger::quota::poll::{Poll, QuotaState};
+use crate::ledger::quota::schedule::{Outcome, Then};
+
+/// A token that lasts no longer is not worth a request.
+const ALMOST_EXPIRED: i64 = 60_000;
+
+/// What an account may do and its project change rarely.
+const LOAD_AGAIN: i64 = 60 * 60_000;
+
+/// A home, and what is remembered of it between polls.
+pub(super) struct Home {
+    target: Target,
+    settings: Quota,
+    /// What the account was found to be, and when.
+    loaded: Option<(Question, Loaded, i64)>,
+    /// The token that was last refused as expired: it is not shown again.
+    refused: Option<Fingerprint>,
+}
+
+/// What `loadCodeAssist` was asked with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Question {
+    account: String,
+    project: Option<ProjectId>,
+}
+
+/// A poll and what it means for the next one.
+pub(super) struct Polled {
+    pub(super) poll: Poll,
+    pub(super) outcome: Outcome,
+}
+
+/// What is known by the time a poll ends, however it ends.
+#[derive(Default)]
+struct Known {
+    account: Option<String>,
+    project: Option<String>,
+    asked: bool,
+}
+
+impl Home {
+    pub(super) fn new(target: Target, settings: Quota) -> Self {
+        Self { target, settings, loaded: None, refused: None }
+    }
+
+    pub(super) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Forgets what may not hold any more.
+    pub(super) fn forget(&mut self) {
+        self.loaded = None;
+    }
+
+    /// Looks at the home, and asks if there is reason to.
+    pub(super) fn poll(&mut self, outside: &Outside) -> Polled {
+        let mut known = Known::default();
+        let result = self.steps(&mut known, outside);
+        let at = (outside.now)();
+        let (state, detail, then, buckets) = match result {
+            Ok(quota) => (QuotaState::Ok, quota.detail, Then::Steady, quota.buckets),
+            Err(verdict) => {
+                self.loaded = None;
+                (verdict.state, Some(verdict.detail), verdict.then, Vec::new())
+            }
+        };
+        let resets_at =
+            buckets.iter().filter_map(|bucket| bucket.resets_at).filter(|reset| *reset > at).min();
+        let outcome = Outcome { then, asked: known.asked, resets_at };
+        let poll = Poll {
+            home: self.target.home,
+            at,
+            state,
+            detail,
+            account: known.account,
+            cloud_project: known.project,
+            buckets,
+            next_poll_at: None,
+            asked: known.asked,
+        };
+        Polled { poll, outcome }
+    }
+
+    fn steps(&mut self, known: &mut Known, outside: &Outside) -> Result<answer::Quota, Verdict> {
+        let env = &outside.env;
+        let launch = Launch::of_home(&self.target.path, env);
+        self.signed_in_with_google(&launch, outside)?;
+        let client = Client::new(&self.settings, &launch, outside)
+            .map_err(|why| Verdict::new(QuotaState::Unavailable, Then::Hold, why))?;
+        let of_launch = project_of(&launch)?;
+
+        let token = self.token(&launch, known, outside)?;
+        let result = self.ask(&client, &token, of_launch, known, outside);
+        if let Err(Verdict { state: QuotaState::WaitingForRefresh, .. }) = &result {
+            self.refused = Some(token.fingerprint());
+        }
+        result
+    }
+
+    /// Nothing else has a quota that could be asked for (quota Q3).
+    fn signed_in_with_google(&self, launch: &Launch<'_>, outside: &Outside) -> Result<(), Verdict> {
+        let sign_in = SignIn::of_home(&self.target.path, &outside.env, launch);
+        let sign_in = sign_in.map_err(|why| Verdict::new(QuotaState::Unreadable, Then::Hold, why))?;
+        let other = |how: &str| {
+            let detail = format!("{how}: such a home has no quota of Code Assist");
+            Err(Verdict::new(QuotaState::NotGoogleSignIn, Then::Hold, detail))
+        };
+        match sign_in {
+            SignIn::Google => Ok(()),
+            SignIn::Machine => Err(Verdict::new(
+                QuotaState::NoSignIn,
+                Then::Hold,
+                "the identity of a cloud machine is used, of which nothing is stored",
+            )),
+            SignIn::ApiKey => other("an API key is used"),
+            SignIn::Vertex => other("Vertex AI is used"),
+            SignIn::Gateway => other("a gateway is used"),
+            SignIn::Other => other("the settings choose another way to sign in"),
+            SignIn::Unsaid => other("neither settings nor environment choose a way to sign in"),
+        }
+    }
+
+    /// A token worth showing (quota Q4, Q5).
+    fn token(&self, launch: &Launch<'_>, known: &mut Known, outside: &Outside) -> Result<Token, Verdict> {
+        let root = self.target.path.join(".gemini");
+        let found = credentials::find(&root, launch, outside).map_err(|shut| {
+            let then = unless_seen(shut.watched, Then::Later(None));
+            Verdict::new(QuotaState::Unreadable, then, shut.why)
+        })?;
+        let Some(Found { stored, watched }) = found else {
+            return Err(Verdict::new(QuotaState::NoSignIn, Then::Hold, "no sign-in is stored"));
+        };
+        let identity = stored.identity.or_else(|| credentials::last_account(&root, outside));
+        let account = identity.as_ref().map_or(UNKNOWN, |identity| identity.as_str());
+        known.account = Some(self.settings.accounts.get(account).map_or(account, String::as_str).to_owned());
+
+        // A keychain tells of no change: it is looked at again.
+        let waiting = |why: String| {
+            Verdict::new(QuotaState::WaitingForRefresh, unless_seen(watched, Then::Steady), why)
+        };
+        let Some(token) = stored.token else {
+            return Err(waiting("no access token is stored; Gemini CLI gets one when it next works".into()));
+        };
+        if let Some(at) = stored.expires_at.filter(|at| *at <= (outside.now)().saturating_add(ALMOST_EXPIRED))
+        {
+            let at = jiff::Timestamp::from_millisecond(at).map(|at| at.to_string()).unwrap_or_default();
+            return Err(waiting(format!(
+                "the token expires at {at}; Gemini CLI renews it when it next works"
+            )));
+        }
+        if self.refused == Some(token.fingerprint()) {
+            return Err(waiting(
+                "Google no longer accepts the stored token; Gemini CLI renews it when it next works".into(),
+            ));
+        }
+        Ok(token)
+    }
+
+    /// The two requests. Which project is asked about: quota Q7.
+    fn ask(
+        &mut self,
+        client: &Client,
+        token: &Token,
+        of_launch: Option<ProjectId>,
+        known: &mut Known,
+        outside: &Outside,
+    ) -> Result<answer::Quota, Verdict> {
+        let pinned = match &self.settings.project {
+            ProjectRule::Pinned(id) => Some(id.clone()),
+            ProjectRule::Auto | ProjectRule::Env => None,
+        };
+        let said = pinned.clone().or(of_launch);
+        let loaded = self.load(client, token, said.as_ref(), known, outside)?;
+        let assigned = loaded.project.as_deref().map(answer::usable).transpose();
+        let project = match self.settings.project {
+            ProjectRule::Pinned(_) => pinned,
+            ProjectRule::Env => match said {
+                Some(said) => Some(said),
+                None => assigned?,
+            },
+            ProjectRule::Auto => assigned?.or(said),
+        };
+        let Some(project) = project else {
+            return Err(match loaded {
+                Loaded { unsupported: true, .. } => answer::no_longer_supported(),
+                Loaded { kept_back: true, .. } => Verdict::new(
+                    QuotaState::Denied,
+                    Then::Hold,
+                    "a policy of the organization forbids it, and no project is configured",
+                ),
+                // What would come back is the dummy answer, every bucket full.
+                _ => Verdict::new(
+                    QuotaState::NoProject,
+                    Then::Later(None),
+                    "Google assigned no project, and GOOGLE_CLOUD_PROJECT names none",
+                ),
+            });
+        };
+        known.project = Some(project.as_str().to_owned());
+        known.asked = true;
+        let reply = client.ask("retrieveUserQuota", &json!({"project": project.as_str()}), token);
+        answer::quota(&reply, &loaded, (outside.now)())
+    }
+
+    /// What the account is, asked for once an hour.
+    fn load(
+        &mut self,
+        client: &Client,
+        token: &Token,
+        said: Option<&ProjectId>,
+        known: &mut Known,
+        outside: &Outside,
+    ) -> Result<Loaded, Verdict> {
+        let now = (outside.now)();
+        let question =
+            Question { account: known.account.clone().unwrap_or_default(), project: said.cloned() };
+        if let Some((asked, loaded, at)) = &self.loaded
+            && *asked == question
+            && (0..LOAD_AGAIN).contains(&(now - at))
+        {
+            return Ok(loaded.clone());
+        }
+        let mut body = json!({"metadata": {
+            "ideType": "IDE_UNSPECIFIED", "platform": "PLATFORM_UNSPECIFIED", "pluginType": "GEMINI",
+        }});
+        if let Some(project) = said {
+            body["cloudaicompanionProject"] = project.as_str().into();
+            body["metadata"]["duetProject"] = project.as_str().into();
+        }
+        known.asked = true;
+        let loaded = answer::load(&client.ask("loadCodeAssist", &body, token), now)?;
+        self.loaded = Some((question, loaded.clone(), now));
+        Ok(loaded)
+    }
+}
+
+/// The project of the environment the agent is launched in.
+fn project_of(launch: &Launch<'_>) -> Result<Option<ProjectId>, Verdict> {
+    let said = launch.var("GOOGLE_CLOUD_PROJECT").or_else(|| launch.var("GOOGLE_CLOUD_PROJECT_ID"));
+    said.map(answer::usable).transpose()
+}
+
+/// What changes where a look at the files shows it is waited for.
+fn unless_seen(watched: bool, then: Then) -> Then {
+    if watched { Then::Hold } else { then }
+}
