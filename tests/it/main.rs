@@ -23,12 +23,17 @@ mod ledger_faults;
 mod lines;
 #[cfg(unix)]
 mod live_cli;
+#[cfg(unix)]
+mod live_quota;
 mod money;
 mod prices;
 #[cfg(unix)]
 mod privacy;
 #[cfg(unix)]
 mod prometheus;
+mod quota_poll;
+mod quota_schedule;
+mod quota_secret;
 mod recordings;
 #[cfg(unix)]
 mod serve;

@@ -100,10 +100,9 @@ impl Home {
         self.signed_in_with_google(&launch, outside)?;
         let client = Client::new(&self.settings, &launch, outside)
             .map_err(|why| Verdict::new(QuotaState::Unavailable, Then::Hold, why))?;
-        let of_launch = project_of(&launch)?;
-
+        let said = self.project(&launch)?;
         let token = self.token(&launch, known, outside)?;
-        let result = self.ask(&client, &token, of_launch, known, outside);
+        let result = self.ask(&client, &token, said, known, outside);
         if let Err(Verdict { state: QuotaState::WaitingForRefresh, .. }) = &result {
             self.refused = Some(token.fingerprint());
         }
@@ -131,6 +130,15 @@ impl Home {
             SignIn::Other => other("the settings choose another way to sign in"),
             SignIn::Unsaid => other("neither settings nor environment choose a way to sign in"),
         }
+    }
+
+    /// The pinned project, else that of the environment the agent is launched in.
+    fn project(&self, launch: &Launch<'_>) -> Result<Option<ProjectId>, Verdict> {
+        if let ProjectRule::Pinned(id) = &self.settings.project {
+            return Ok(Some(id.clone()));
+        }
+        let said = launch.var("GOOGLE_CLOUD_PROJECT").or_else(|| launch.var("GOOGLE_CLOUD_PROJECT_ID"));
+        said.map(answer::usable).transpose()
     }
 
     /// A token worth showing (quota Q4, Q5).
@@ -174,24 +182,16 @@ impl Home {
         &mut self,
         client: &Client,
         token: &Token,
-        of_launch: Option<ProjectId>,
+        said: Option<ProjectId>,
         known: &mut Known,
         outside: &Outside,
     ) -> Result<answer::Quota, Verdict> {
-        let pinned = match &self.settings.project {
-            ProjectRule::Pinned(id) => Some(id.clone()),
-            ProjectRule::Auto | ProjectRule::Env => None,
-        };
-        let said = pinned.clone().or(of_launch);
         let loaded = self.load(client, token, said.as_ref(), known, outside)?;
-        let assigned = loaded.project.as_deref().map(answer::usable).transpose();
-        let project = match self.settings.project {
-            ProjectRule::Pinned(_) => pinned,
-            ProjectRule::Env => match said {
-                Some(said) => Some(said),
-                None => assigned?,
-            },
-            ProjectRule::Auto => assigned?.or(said),
+        let assigned = || loaded.project.as_deref().map(answer::usable).transpose();
+        let project = match (&self.settings.project, said) {
+            (ProjectRule::Auto, said) => assigned()?.or(said),
+            (ProjectRule::Pinned(_) | ProjectRule::Env, Some(said)) => Some(said),
+            (ProjectRule::Pinned(_) | ProjectRule::Env, None) => assigned()?,
         };
         let Some(project) = project else {
             return Err(match loaded {
@@ -245,12 +245,6 @@ impl Home {
         self.loaded = Some((question, loaded.clone(), now));
         Ok(loaded)
     }
-}
-
-/// The project of the environment the agent is launched in.
-fn project_of(launch: &Launch<'_>) -> Result<Option<ProjectId>, Verdict> {
-    let said = launch.var("GOOGLE_CLOUD_PROJECT").or_else(|| launch.var("GOOGLE_CLOUD_PROJECT_ID"));
-    said.map(answer::usable).transpose()
 }
 
 /// What changes where a look at the files shows it is waited for.

@@ -138,7 +138,8 @@ impl Keychain for SystemKeychain {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::cell::Cell;
     use std::os::unix::fs::PermissionsExt;

@@ -53,7 +53,7 @@ pub(super) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
 pub(super) fn millis(number: &RawValue) -> Option<i64> {
     let number: f64 = number.get().parse().ok()?;
     // Up to the year 9999.
-    (number >= 1.0 && number < 253_402_300_800_000.0).then_some(number as i64)
+    (1.0..253_402_300_800_000.0).contains(&number).then_some(number as i64)
 }
 
 #[cfg(test)]
