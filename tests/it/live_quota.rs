@@ -18,10 +18,8 @@ const RENEWED: &str = "ya29.FAKE-renewed-access-token";
 
 /// What the CLI wants of Google besides the quota.
 fn serve_the_cli(service: &CodeAssist) {
-    service.says(
-        "/tokeninfo",
-        [Answer::json(200, &json!({"aud": "fake", "email": ADDRESS, "expires_in": 3000}))],
-    );
+    let about = json!({"aud": "fake", "email": ADDRESS, "expires_in": 3000, "scope": "openid"});
+    service.says("/tokeninfo", [Answer::json(200, &about)]);
     service.says("/oauth2/v2/userinfo", [Answer::json(200, &json!({"id": "1", "email": ADDRESS}))]);
     let token = json!({"access_token": RENEWED, "expires_in": 3599, "token_type": "Bearer",
                        "scope": "openid", "id_token": "FAKE.id.token"});
@@ -55,7 +53,7 @@ fn start(cli: &Path, home: &SignedIn) -> Child {
         .envs([("TERM", "dumb"), ("NO_BROWSER", "true")])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(std::fs::File::create(home.path().join("stderr")).unwrap())
         .spawn()
         .expect("node starts where the CLI is installed")
 }
@@ -91,7 +89,9 @@ fn q5_q7_the_real_cli_renews_its_sign_in_and_we_ask_what_it_asked() {
     assert!(home.service.asked().is_empty());
 
     let mut running = start(&cli, &home);
-    until("the end of Gemini CLI", || running.try_wait().unwrap().ok_or_else(|| home.service.asked()));
+    let ended = until("Gemini CLI", || running.try_wait().unwrap().ok_or_else(|| home.service.asked()));
+    let said = std::fs::read_to_string(home.path().join("stderr")).unwrap();
+    assert!(ended.success(), "{said}");
     let by_the_cli = home.service.asked();
     let of = |asked: &[Asked], call: &str| -> Vec<Asked> {
         asked.iter().filter(|asked| asked.call() == call).cloned().collect()
