@@ -39,11 +39,9 @@ impl<'e> Launch<'e> {
     #[must_use]
     pub fn of_home(home: &Path, env: &'e Env) -> Self {
         // The first that exists counts, as for the CLI.
-        let text = Self::files(home).iter().find_map(|path| match read_bounded(path, LIMIT) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(_) => Some(String::new()),
-        });
+        let first = Self::files(home).into_iter().find(|path| path.exists());
+        // Not a pipe, as some keepers of secrets have it: reading one may wait for ever.
+        let text = first.filter(|path| path.is_file()).and_then(|path| read_bounded(&path, LIMIT).ok());
         Self { env, file: text.map(|text| assignments(&text)).unwrap_or_default() }
     }
 

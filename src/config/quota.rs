@@ -7,12 +7,7 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
-/// What whoever switches polling on takes upon them, in two sentences (quota Q1).
-/// Shown wherever it can be switched on.
-pub const QUOTA_RISK: &str = "Gemini CLI's own documents say that other software which uses its sign-in \
-    to access Code Assist violates Google's terms and can get the account suspended. Polling does just \
-    that: gemgauge reads the sign-in that Gemini CLI stored, never writes or renews it, and asks Code \
-    Assist how much quota is left.";
+pub use crate::ledger::quota::RISK as QUOTA_RISK;
 
 /// What was said about polling; nothing is polled unless `enabled`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -205,7 +200,7 @@ mod tests {
 
     #[test]
     fn q1_the_risk_is_two_sentences() {
-        assert_eq!(QUOTA_RISK.matches(". ").count() + 1, 2);
+        assert_eq!(QUOTA_RISK.matches(". ").count() + 1, 2, "two sentences");
         assert!(QUOTA_RISK.ends_with('.') && !QUOTA_RISK.contains("  "), "{QUOTA_RISK}");
     }
 

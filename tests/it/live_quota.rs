@@ -34,7 +34,7 @@ fn serve_the_cli(service: &CodeAssist) {
 }
 
 /// The CLI, told to say one word, so that it can reach nothing but the service.
-fn start(cli: &Path, home: &SignedIn) -> Child {
+fn start(cli: &Path, home: &SignedIn, vars: &[(&str, &str)]) -> Child {
     let hook = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/quota/loopback.cjs");
     let program = if cli.is_dir() { cli.join("bundle/gemini.js") } else { cli.to_owned() };
     let work = home.path().join("work");
@@ -51,6 +51,7 @@ fn start(cli: &Path, home: &SignedIn) -> Child {
         .env("NODE_OPTIONS", format!("--require={}", hook.display()))
         .env("LOOPBACK", home.service.url())
         .envs([("TERM", "dumb"), ("NO_BROWSER", "true")])
+        .envs(vars.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(std::fs::File::create(home.path().join("stderr")).unwrap())
@@ -58,13 +59,20 @@ fn start(cli: &Path, home: &SignedIn) -> Child {
         .expect("node starts where the CLI is installed")
 }
 
+/// Runs it to its end.
+fn run(cli: &Path, home: &SignedIn, vars: &[(&str, &str)]) {
+    let mut running = start(cli, home, vars);
+    let ended = until("Gemini CLI", || running.try_wait().unwrap().ok_or_else(|| home.service.asked()));
+    let said = std::fs::read_to_string(home.path().join("stderr")).unwrap();
+    assert!(ended.success(), "{said}");
+}
+
 fn real_now() -> i64 {
     i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
 }
 
-#[test]
-fn q5_q7_the_real_cli_renews_its_sign_in_and_we_ask_what_it_asked() {
-    let Some(cli) = cli() else { return };
+/// A home that the CLI works in by itself, at the time it is.
+fn signed_in() -> SignedIn {
     let home = SignedIn::new();
     home.pass(real_now() - NOON);
     home.write(
@@ -77,21 +85,25 @@ fn q5_q7_the_real_cli_renews_its_sign_in_and_we_ask_what_it_asked() {
         })
         .to_string(),
     );
+    serve_the_cli(&home.service);
+    home
+}
+
+#[test]
+fn q5_q7_the_real_cli_renews_its_sign_in_and_we_ask_what_it_asked() {
+    let Some(cli) = cli() else { return };
+    let home = signed_in();
     home.stores(&json!({
         "access_token": "ya29.FAKE-expired", "refresh_token": "1//FAKE-refresh-token", "token_type": "Bearer",
         "scope": "openid https://www.googleapis.com/auth/cloud-platform", "id_token": "FAKE.id.token",
         "expiry_date": home.now() - MINUTE,
     }));
-    serve_the_cli(&home.service);
     let mut watching = home.engine();
     let waiting = watching.step().unwrap();
     assert_eq!((waiting.state, waiting.asked), (QuotaState::WaitingForRefresh, false));
     assert!(home.service.asked().is_empty());
 
-    let mut running = start(&cli, &home);
-    let ended = until("Gemini CLI", || running.try_wait().unwrap().ok_or_else(|| home.service.asked()));
-    let said = std::fs::read_to_string(home.path().join("stderr")).unwrap();
-    assert!(ended.success(), "{said}");
+    run(&cli, &home, &[]);
     let by_the_cli = home.service.asked();
     let of = |asked: &[Asked], call: &str| -> Vec<Asked> {
         asked.iter().filter(|asked| asked.call() == call).cloned().collect()
@@ -118,4 +130,29 @@ fn q5_q7_the_real_cli_renews_its_sign_in_and_we_ask_what_it_asked() {
         assert_eq!(bucket.remaining_fraction, stated["remainingFraction"].as_f64());
     }
     assert_eq!(poll.buckets.len(), 2);
+}
+
+#[test]
+fn q4_the_sign_in_that_the_real_cli_encrypts_opens_here() {
+    let Some(cli) = cli() else { return };
+    let mut home = signed_in();
+    home.stores(&json!({
+        "access_token": RENEWED, "refresh_token": "1//FAKE-refresh-token", "token_type": "Bearer",
+        "scope": "openid", "expiry_date": home.now() + 50 * MINUTE,
+    }));
+    let flags = [("GEMINI_FORCE_ENCRYPTED_FILE_STORAGE", "true"), ("GEMINI_FORCE_FILE_STORAGE", "true")];
+    run(&cli, &home, &flags);
+    let gemini = home.path().join(".gemini");
+    assert!(!gemini.join("oauth_creds.json").exists(), "the CLI moved it");
+    let sealed = std::fs::read_to_string(gemini.join("gemini-credentials.json")).unwrap();
+    assert!(!sealed.contains("FAKE"), "{sealed}");
+
+    assert_eq!(home.poll().state, QuotaState::NoSignIn, "without the flag it is not looked at");
+    for (name, value) in flags {
+        home.var(name, value);
+    }
+    home.service.take_calls();
+    let poll = home.poll();
+    assert_eq!((poll.state, poll.account), (QuotaState::Ok, account_of_email(ADDRESS)));
+    assert_eq!(home.service.asked()[1].token.as_deref(), Some(RENEWED));
 }

@@ -6,6 +6,12 @@ pub mod schedule;
 
 use serde::{Deserialize, Serialize};
 
+/// What to know before polling is switched on (quota Q1).
+pub const RISK: &str = "Gemini CLI's own documents say that other software which uses its sign-in against \
+                        Code Assist breaks Google's terms, and such an account may be suspended. So nothing is \
+                        polled until you say so: `serve --quota` or `quota.enabled: true` for good, \
+                        `gemgauge quota --poll` for once.";
+
 /// A request refused for quota or capacity, as a 429 states it (quota Q14).
 /// Plain values: the message itself is not kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

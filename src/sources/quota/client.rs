@@ -63,7 +63,9 @@ impl Client {
 
     /// Asks `method` of the service.
     pub(super) fn ask(&self, method: &str, question: &Value, token: &Token) -> Reply {
-        let bearer = Zeroizing::new(format!("Bearer {}", token.expose()));
+        let mut bearer = Zeroizing::new(String::with_capacity(token.expose().len() + 7));
+        *bearer += "Bearer ";
+        *bearer += token.expose();
         let Ok(mut bearer) = HeaderValue::from_str(&bearer) else {
             return Reply::Nothing("the stored token has characters that no token has".into());
         };

@@ -8,7 +8,8 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 /// An access token. It has no `Debug`, `Display`, `Serialize` or `Clone`, and
-/// its memory is zeroed when it goes.
+/// its memory is zeroed when it goes. That is our copy: the parser, the
+/// connection and the environment it came from have theirs for as long as they last.
 pub struct Token(Zeroizing<String>);
 
 /// Tells two tokens apart in memory; never written anywhere.
