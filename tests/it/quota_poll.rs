@@ -203,7 +203,7 @@ fn q4_q5_without_a_token_worth_showing_nothing_is_asked() {
         check(&text.to_string(), &poll, &home, state, words, &[]);
         assert_eq!(poll.account.is_some(), state == WaitingForRefresh);
     }
-    home.stores(&json!({"access_token": TOKEN, "expiry_date": 1_796_040_060_001.779_1}));
+    home.stores(&json!({"access_token": TOKEN, "expiry_date": 1_796_040_060_001.779}));
     check("a fraction", &home.poll(), &home, QuotaState::Ok, "", BOTH);
     home.stores(&json!({"access_token": TOKEN}));
     check("no expiry: once", &home.poll(), &home, QuotaState::Ok, "", BOTH);

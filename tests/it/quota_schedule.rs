@@ -1,11 +1,13 @@
 //! Homes that are polled when it is time, with a clock of the test's own.
 
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gemgauge::ledger::quota::poll::QuotaState;
-use gemgauge::sources::quota::{Consent, Event, Poller, Wake, account_of_email};
+use gemgauge::sources::quota::{Consent, Event, Kept, Keychain, Poller, Wake, account_of_email};
 use serde_json::json;
+use zeroize::Zeroizing;
 
 use crate::support::code_assist::{Answer, LOAD, QUOTA};
 use crate::support::signed_in::{HOME, MINUTE, NOON, SignedIn, TOKEN};
@@ -113,6 +115,57 @@ fn q12_what_is_terminal_stays_so_until_credential_or_settings_change() {
             assert_eq!(again.state, QuotaState::Ok);
         }
         assert_eq!(home.service.take_calls(), [LOAD, QUOTA], "{status}");
+    }
+}
+
+/// A keychain with whatever somebody put there.
+#[derive(Clone, Default)]
+struct Shelf(Arc<Mutex<Option<String>>>);
+
+impl Shelf {
+    fn put(&self, token: &str, expires_at: i64) {
+        let entry = json!({"token": {"accessToken": token, "refreshToken": "r", "expiresAt": expires_at}});
+        *self.0.lock().unwrap() = Some(entry.to_string());
+    }
+}
+
+impl Keychain for Shelf {
+    fn look_up(&self, _: &dyn Fn(Duration)) -> Kept {
+        match &*self.0.lock().unwrap() {
+            Some(entry) => Kept::Entry(Zeroizing::new(entry.clone())),
+            None => Kept::Failed("is locked"),
+        }
+    }
+}
+
+#[test]
+fn q5_q12_a_keychain_tells_of_no_change_and_is_looked_at_again() {
+    let mut home = long_lived();
+    let shelf = Shelf::default();
+    home.keychain = Arc::new(shelf.clone());
+    home.var("GEMINI_FORCE_ENCRYPTED_FILE_STORAGE", "true");
+    let mut watching = home.engine();
+    watching.wake(LIVE);
+    assert_eq!(watching.step().unwrap().state, QuotaState::Unreadable);
+    assert_eq!(watching.until_next(), Some(5 * MINUTE), "it may be unlocked");
+    shelf.put("ya29.FAKE-1", NOON);
+    assert_eq!(watching.after(5 * MINUTE).unwrap().state, QuotaState::WaitingForRefresh);
+    assert!(home.service.asked().is_empty());
+
+    let (expired, no_seat) =
+        (Answer::refusal(401, None, &[]), Answer::refusal(403, Some("SUBSCRIPTION_REQUIRED"), &[]));
+    home.service.says(QUOTA, [expired, no_seat, Answer::buckets(&json!([]))]);
+    for (token, state) in [
+        ("ya29.FAKE-2", QuotaState::WaitingForRefresh),
+        ("ya29.FAKE-3", QuotaState::NoSubscription),
+        ("ya29.FAKE-4", QuotaState::Ok),
+    ] {
+        shelf.put(token, NOON + 24 * 60 * MINUTE);
+        let poll = watching.after(5 * MINUTE).unwrap();
+        assert_eq!((poll.state, poll.asked), (state, true), "{token}");
+        home.service.take_calls();
+        let again = watching.after(5 * MINUTE).unwrap();
+        assert_eq!((again.state, again.asked), (state, state == QuotaState::Ok), "{token}");
     }
 }
 

@@ -217,6 +217,15 @@ mod tests {
         assert_eq!(read_whole(dir.path(), &|| ()), (Err(Unreadable::NotRegular), 0));
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn q4_nobody_waits_for_the_writer_of_a_pipe() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let dir = tempfile::tempdir().unwrap();
+        mknodat(CWD, dir.path().join(NAME), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert_eq!(read_whole(dir.path(), &|| ()), (Err(Unreadable::NotRegular), 0));
+    }
+
     #[cfg(unix)]
     #[test]
     fn q4_no_link_leads_out_of_the_root() {

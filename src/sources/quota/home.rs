@@ -12,7 +12,7 @@ use super::outside::Outside;
 use super::token::{Fingerprint, Token};
 use crate::config::{Launch, ProjectId, ProjectRule, Quota, SignIn};
 use crate::ledger::quota::poll::{Poll, QuotaState};
-use crate::ledger::quota::schedule::{Outcome, Then};
+use crate::ledger::quota::schedule::{Event, Outcome, Then};
 
 /// A token that lasts no longer is not worth a request.
 const ALMOST_EXPIRED: i64 = 60_000;
@@ -26,8 +26,8 @@ pub(super) struct Home {
     settings: Quota,
     /// What the account was found to be, and when.
     loaded: Option<(Question, Loaded, i64)>,
-    /// The token that was last refused as expired: it is not shown again.
-    refused: Option<Fingerprint>,
+    /// The token that was refused for good, and how: it is not shown again.
+    refused: Option<(Fingerprint, Verdict)>,
 }
 
 /// What `loadCodeAssist` was asked with.
@@ -60,9 +60,16 @@ impl Home {
         &self.target
     }
 
-    /// Forgets what may not hold any more.
-    pub(super) fn forget(&mut self) {
-        self.loaded = None;
+    /// Forgets what an event may have changed. Other settings may help a token
+    /// that was refused, but not one that has expired; another sign-in shows by
+    /// its token.
+    pub(super) fn forget(&mut self, event: Event) {
+        if matches!(event, Event::CredentialChanged | Event::SettingsChanged) {
+            self.loaded = None;
+        }
+        if event == Event::SettingsChanged {
+            self.refused.take_if(|(_, verdict)| verdict.state != QuotaState::WaitingForRefresh);
+        }
     }
 
     /// Looks at the home, and asks if there is reason to.
@@ -101,12 +108,23 @@ impl Home {
         let client = Client::new(&self.settings, &launch, outside)
             .map_err(|why| Verdict::new(QuotaState::Unavailable, Then::Hold, why))?;
         let said = self.project(&launch)?;
-        let token = self.token(&launch, known, outside)?;
-        let result = self.ask(&client, &token, said, known, outside);
-        if let Err(Verdict { state: QuotaState::WaitingForRefresh, .. }) = &result {
-            self.refused = Some(token.fingerprint());
+        let (token, watched) = self.token(&launch, known, outside)?;
+        // A keychain tells of no change: it is looked at again.
+        let unless_seen = |verdict: Verdict| match verdict.then {
+            Then::Hold if !watched => Verdict { then: Then::Steady, ..verdict },
+            _ => verdict,
+        };
+        if let Some((refused, verdict)) = &self.refused
+            && *refused == token.fingerprint()
+        {
+            return Err(unless_seen(verdict.clone()));
         }
-        result
+        self.ask(&client, &token, said, known, outside).map_err(|verdict| {
+            if verdict.then == Then::Hold && known.asked {
+                self.refused = Some((token.fingerprint(), verdict.clone()));
+            }
+            unless_seen(verdict)
+        })
     }
 
     /// Nothing else has a quota that could be asked for (quota Q3).
@@ -141,11 +159,16 @@ impl Home {
         said.map(answer::usable).transpose()
     }
 
-    /// A token worth showing (quota Q4, Q5).
-    fn token(&self, launch: &Launch<'_>, known: &mut Known, outside: &Outside) -> Result<Token, Verdict> {
+    /// A token worth showing (quota Q4, Q5), and whether its change would be seen.
+    fn token(
+        &self,
+        launch: &Launch<'_>,
+        known: &mut Known,
+        outside: &Outside,
+    ) -> Result<(Token, bool), Verdict> {
         let root = self.target.path.join(".gemini");
         let found = credentials::find(&root, launch, outside).map_err(|shut| {
-            let then = unless_seen(shut.watched, Then::Later(None));
+            let then = if shut.watched { Then::Hold } else { Then::Later(None) };
             Verdict::new(QuotaState::Unreadable, then, shut.why)
         })?;
         let Some(Found { stored, watched }) = found else {
@@ -155,10 +178,8 @@ impl Home {
         let account = identity.as_ref().map_or(UNKNOWN, |identity| identity.as_str());
         known.account = Some(self.settings.accounts.get(account).map_or(account, String::as_str).to_owned());
 
-        // A keychain tells of no change: it is looked at again.
-        let waiting = |why: String| {
-            Verdict::new(QuotaState::WaitingForRefresh, unless_seen(watched, Then::Steady), why)
-        };
+        let then = if watched { Then::Hold } else { Then::Steady };
+        let waiting = |why: String| Verdict::new(QuotaState::WaitingForRefresh, then, why);
         let Some(token) = stored.token else {
             return Err(waiting("no access token is stored; Gemini CLI gets one when it next works".into()));
         };
@@ -169,12 +190,7 @@ impl Home {
                 "the token expires at {at}; Gemini CLI renews it when it next works"
             )));
         }
-        if self.refused == Some(token.fingerprint()) {
-            return Err(waiting(
-                "Google no longer accepts the stored token; Gemini CLI renews it when it next works".into(),
-            ));
-        }
-        Ok(token)
+        Ok((token, watched))
     }
 
     /// The two requests. Which project is asked about: quota Q7.
@@ -245,9 +261,4 @@ impl Home {
         self.loaded = Some((question, loaded.clone(), now));
         Ok(loaded)
     }
-}
-
-/// What changes where a look at the files shows it is waited for.
-fn unless_seen(watched: bool, then: Then) -> Then {
-    if watched { Then::Hold } else { then }
 }

@@ -138,9 +138,7 @@ impl Engine {
 
 impl Watched {
     fn on(&mut self, event: Event, now: i64) {
-        if matches!(event, Event::CredentialChanged | Event::SettingsChanged) {
-            self.home.forget();
-        }
+        self.home.forget(event);
         self.schedule.on(event, now);
     }
 }

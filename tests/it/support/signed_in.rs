@@ -9,7 +9,9 @@ use std::time::Duration;
 use gemgauge::config::{Env, Quota};
 use gemgauge::ledger::evidence::HomeId;
 use gemgauge::ledger::quota::poll::Poll;
-use gemgauge::sources::quota::{Consent, Engine, Event, NoKeychain, Outside, Target, Wake, poll_once};
+use gemgauge::sources::quota::{
+    Consent, Engine, Event, Keychain, NoKeychain, Outside, Target, Wake, poll_once,
+};
 use serde_json::{Value, json};
 
 use super::code_assist::CodeAssist;
@@ -31,6 +33,7 @@ pub(crate) struct SignedIn {
     pub(crate) vars: Vec<(String, String)>,
     /// For one request.
     pub(crate) timeout: Duration,
+    pub(crate) keychain: Arc<dyn Keychain>,
 }
 
 impl SignedIn {
@@ -43,6 +46,7 @@ impl SignedIn {
             settings: Quota::default(),
             vars: Vec::new(),
             timeout: Duration::from_secs(60),
+            keychain: Arc::new(NoKeychain),
         };
         std::fs::create_dir(home.path().join(".gemini")).unwrap();
         home.chooses("oauth-personal");
@@ -91,7 +95,7 @@ impl SignedIn {
         let env = Env::of(self.path(), ours.into_iter().chain(self.vars.iter().cloned()));
         let clock = self.clock.clone();
         let mut outside = Outside::of_system(env, move || clock.load(Ordering::SeqCst));
-        outside.keychain = Arc::new(NoKeychain);
+        outside.keychain = self.keychain.clone();
         outside.sleep = Arc::new(|_| ());
         outside.chance = Arc::new(|| 0.0);
         outside.timeout = self.timeout;
