@@ -191,9 +191,13 @@ fn q4_q5_without_a_token_worth_showing_nothing_is_asked() {
         (
             json!({"access_token": TOKEN, "expiry_date": NOON - 1}),
             WaitingForRefresh,
-            "2026-11-30T11:59:59.999Z",
+            "expired at 2026-11-30T11:59:59.999Z",
         ),
-        (json!({"access_token": TOKEN, "expiry_date": NOON + MINUTE}), WaitingForRefresh, "12:01:00Z"),
+        (
+            json!({"access_token": TOKEN, "expiry_date": NOON + MINUTE}),
+            WaitingForRefresh,
+            "expires at 2026-11-30T12:01:00Z",
+        ),
         (json!({"refresh_token": "1//FAKE"}), WaitingForRefresh, "no access token is stored"),
         (json!([TOKEN]), Unreadable, "not what Gemini CLI writes"),
         (json!({"access_token": {"x": TOKEN}}), Unreadable, "not what Gemini CLI writes"),

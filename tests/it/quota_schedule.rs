@@ -199,6 +199,7 @@ fn q12_a_429_says_when_and_trouble_doubles() {
     assert_eq!(watching.after(30 * MINUTE - 1), None);
     assert!(watching.after(1).is_some());
     assert_eq!(watching.until_next(), Some(10 * MINUTE));
+    assert_eq!(home.service.take_calls(), [LOAD, QUOTA, QUOTA]);
 
     let home = long_lived();
     home.service.says(LOAD, [Answer::refusal(503, None, &[])]);

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::code_assist::{Answer, LOAD, QUOTA, two_buckets};
 use crate::support::overheard::{assert_nowhere, overheard};
-use crate::support::signed_in::SignedIn;
+use crate::support::signed_in::{ADDRESS, SignedIn};
 
 const SENTINEL: &str = "ya29.s3ntinel-FAKE-token";
 
@@ -50,6 +50,7 @@ fn q8_the_token_is_in_no_poll_no_log_line_and_no_error() {
         assert!(lines.contains("ureq"), "libraries are heard, too: {lines}");
         let shown = format!("{case}: {poll:?} {poll:#?}");
         assert_nowhere(SENTINEL, [("a poll", shown.as_bytes()), ("the log", lines.as_bytes())]);
+        assert_nowhere(ADDRESS, [("a poll", shown.as_bytes()), ("the log", lines.as_bytes())]);
         // It was really used, and went where it belongs and nowhere else.
         for asked in home.service.asked() {
             assert_eq!(asked.token.as_deref(), Some(SENTINEL), "{case}");
@@ -85,7 +86,7 @@ fn q8_a_store_that_cannot_be_read_says_so_without_what_is_in_it() {
 }
 
 #[test]
-#[should_panic(expected = "the token is in a log")]
+#[should_panic(expected = "a secret is in a log")]
 fn q8_a_leak_would_be_found() {
     let listed = format!("{:?}", SENTINEL.as_bytes());
     assert_nowhere(SENTINEL, [("a log", listed.as_bytes())]);

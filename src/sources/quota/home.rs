@@ -80,7 +80,10 @@ impl Home {
         let (state, detail, then, buckets) = match result {
             Ok(quota) => (QuotaState::Ok, quota.detail, Then::Steady, quota.buckets),
             Err(verdict) => {
-                self.loaded = None;
+                let passes = matches!(verdict.then, Then::Soon | Then::Later(_));
+                if !passes || verdict.state == QuotaState::NoProject {
+                    self.loaded = None;
+                }
                 (verdict.state, Some(verdict.detail), verdict.then, Vec::new())
             }
         };
@@ -183,11 +186,12 @@ impl Home {
         let Some(token) = stored.token else {
             return Err(waiting("no access token is stored; Gemini CLI gets one when it next works".into()));
         };
-        if let Some(at) = stored.expires_at.filter(|at| *at <= (outside.now)().saturating_add(ALMOST_EXPIRED))
-        {
+        let now = (outside.now)();
+        if let Some(at) = stored.expires_at.filter(|at| *at <= now.saturating_add(ALMOST_EXPIRED)) {
+            let ends = if at <= now { "expired" } else { "expires" };
             let at = jiff::Timestamp::from_millisecond(at).map(|at| at.to_string()).unwrap_or_default();
             return Err(waiting(format!(
-                "the token expires at {at}; Gemini CLI renews it when it next works"
+                "the token {ends} at {at}; Gemini CLI renews it when it next works"
             )));
         }
         Ok((token, watched))

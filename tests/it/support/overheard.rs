@@ -79,7 +79,7 @@ pub(crate) fn assert_nowhere<'t>(secret: &str, places: impl IntoIterator<Item = 
             let found = content.windows(form.len()).position(|window| window == form.as_bytes());
             if let Some(at) = found {
                 let around = &content[at.saturating_sub(200)..(at + 200).min(content.len())];
-                panic!("the token is in {place}: {}", String::from_utf8_lossy(around));
+                panic!("a secret is in {place}: {}", String::from_utf8_lossy(around));
             }
         }
     }
