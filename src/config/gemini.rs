@@ -26,7 +26,12 @@ impl CliSettings {
     /// The settings of the home at this path.
     #[must_use]
     pub fn of_home(home: &Path) -> Self {
-        match read_bounded(&home.join(".gemini/settings.json"), LIMIT) {
+        Self::of_file(&home.join(".gemini/settings.json"))
+    }
+
+    /// The settings in this file.
+    pub(super) fn of_file(path: &Path) -> Self {
+        match read_bounded(path, LIMIT) {
             Ok(text) => Self::Text(text),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 Self::NoFile
@@ -52,9 +57,14 @@ impl CliSettings {
     /// `gemini-api-key`, … Older versions kept it at the top.
     #[must_use]
     pub fn auth_type(&self) -> Option<String> {
-        let settings = self.json().ok()?;
+        self.said_auth_type().ok()?
+    }
+
+    /// The same, or why that could not be found out.
+    pub(super) fn said_auth_type(&self) -> Result<Option<String>, String> {
+        let settings = self.json()?;
         let said = settings["security"]["auth"]["selectedType"].as_str();
-        said.or(settings["selectedAuthType"].as_str()).map(str::to_owned)
+        Ok(said.or(settings["selectedAuthType"].as_str()).map(str::to_owned))
     }
 }
 

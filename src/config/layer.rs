@@ -1,6 +1,7 @@
 //! One layer of configuration: what the file, the environment or the flags say.
 //! Everything is optional; what is not said is left to the layer below.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -14,6 +15,7 @@ use super::error::ConfigError;
 use super::hooks::{HookCommand, WebhookUrl};
 use super::keys::{self, Origin};
 use super::listen::ListenAddress;
+use super::quota::{ApiVersion, Endpoint, ProjectRule};
 use super::token::WriteToken;
 
 /// What the command line says.
@@ -44,6 +46,7 @@ pub struct Layer {
     pub web: Option<WebLayer>,
     pub budgets: Option<Vec<BudgetEntry>>,
     pub hooks: Option<HooksLayer>,
+    pub quota: Option<QuotaLayer>,
     pub log: Option<LogLayer>,
 }
 
@@ -134,6 +137,16 @@ pub struct WebhookLayer {
     pub url: Option<WebhookUrl>,
     pub timeout_seconds: Option<u64>,
     pub retries: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuotaLayer {
+    pub enabled: Option<bool>,
+    pub project: Option<ProjectRule>,
+    pub endpoint: Option<Endpoint>,
+    pub api_version: Option<ApiVersion>,
+    pub accounts: Option<BTreeMap<String, String>>,
 }
 
 /// How log lines are written.
@@ -310,6 +323,13 @@ impl Layer {
                     retries: vars.parsed(&keys::WEBHOOK_RETRIES)?,
                 }),
                 command: None,
+            }),
+            quota: Some(QuotaLayer {
+                enabled: vars.switch(&keys::QUOTA_ENABLED)?,
+                project: vars.parsed(&keys::QUOTA_PROJECT)?,
+                endpoint: vars.secret(&keys::QUOTA_ENDPOINT)?,
+                api_version: vars.parsed(&keys::QUOTA_API_VERSION)?,
+                accounts: None, // A table has no place in a variable.
             }),
             log: Some(LogLayer {
                 format: vars.parsed(&keys::LOG_FORMAT)?,

@@ -16,12 +16,15 @@ mod gemini;
 pub mod homes;
 mod hooks;
 pub mod keys;
+mod launch;
 mod layer;
 mod listen;
 mod paths;
 pub mod prices;
+mod quota;
 mod read;
 mod resolve;
+mod sign_in;
 mod token;
 pub mod web_config;
 mod yaml;
@@ -38,15 +41,18 @@ pub use budgets::BudgetEntry;
 pub use env::Env;
 pub use error::ConfigError;
 pub use gemini::CliSettings;
-pub use homes::{Home, HomeChoice, effective_home};
+pub use homes::{Home, HomeChoice, effective_home, user_name};
 pub use hooks::{HookCommand, Hooks, Webhook, WebhookUrl};
 pub use keys::{Origin, Setting};
+pub use launch::Launch;
 pub use layer::{
     CurrencyLayer, Flags, HomeEntry, HooksLayer, JournalsLayer, Layer, Level, LogFormat, LogLayer,
-    MetricsLayer, PricesLayer, TelemetryPath, WebLayer, WebhookLayer,
+    MetricsLayer, PricesLayer, QuotaLayer, TelemetryPath, WebLayer, WebhookLayer,
 };
 pub use listen::ListenAddress;
+pub use quota::{ApiVersion, Endpoint, ProjectId, ProjectRule, QUOTA_RISK, Quota};
 pub use read::read_bounded;
+pub use sign_in::{SignIn, settings_files};
 pub use token::{TokenSource, WriteToken};
 pub use web_config::WebConfig;
 
@@ -75,6 +81,7 @@ pub struct Config {
     pub web: Web,
     pub budgets: Vec<Budget>,
     pub hooks: Hooks,
+    pub quota: Quota,
     pub log: Log,
     /// The configuration file that was read, if any.
     pub file: Option<PathBuf>,

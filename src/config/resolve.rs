@@ -10,6 +10,7 @@ use super::error::ConfigError;
 use super::hooks::{Hooks, Webhook};
 use super::keys::{self, Key, Origin, Setting};
 use super::layer::{Flags, Layer, Level, LogFormat};
+use super::quota::{ProjectRule, Quota};
 use super::{Config, Journals, Log, Metrics, budgets, file, homes, paths, prices};
 use crate::ledger::money::{Currency, PriceTable};
 
@@ -62,6 +63,7 @@ pub(super) fn resolve_with(
     let web = layers.web(env)?;
     let budgets = budgets::budgets(layers.file.budgets.take().unwrap_or_default());
     let hooks = layers.hooks()?;
+    let quota = layers.quota()?;
     let log = layers.log(flags.verbose);
     let Layers { path: file, settings, .. } = layers;
     let metrics = Metrics { max_tuples, max_sessions };
@@ -79,6 +81,7 @@ pub(super) fn resolve_with(
         web,
         budgets,
         hooks,
+        quota,
         log,
         file,
         settings,
@@ -293,6 +296,32 @@ impl Layers<'_> {
         Ok(Hooks { webhook, command: self.file.hooks.take().and_then(|hooks| hooks.command) })
     }
 
+    fn quota(&mut self) -> Result<Quota, ConfigError> {
+        let enabled = self.value(&keys::QUOTA_ENABLED, |l| l.quota.as_ref()?.enabled, false);
+        let project =
+            self.value(&keys::QUOTA_PROJECT, |l| l.quota.as_ref()?.project.clone(), ProjectRule::default());
+        let endpoint = self.chosen(&keys::QUOTA_ENDPOINT, |l| l.quota.as_ref()?.endpoint.clone());
+        let api_version = self.chosen(&keys::QUOTA_API_VERSION, |l| l.quota.as_ref()?.api_version.clone());
+        let accounts = self.file.quota.as_mut().and_then(|quota| quota.accounts.take()).unwrap_or_default();
+        for (hash, name) in &accounts {
+            if name.trim().is_empty() || name.contains(char::is_control) {
+                let message = format!("the account {hash} has no usable name");
+                return Err(ConfigError::value("quota.accounts", self.file_origin(), message));
+            }
+        }
+        Ok(Quota { enabled, project, endpoint, api_version, accounts })
+    }
+
+    /// A value that is Gemini CLI's own unless somebody says another.
+    fn chosen<T: Display>(&mut self, key: &Key, get: impl Fn(&Layer) -> Option<T>) -> Option<T> {
+        let Some((value, origin)) = self.pick(key, get) else {
+            self.note(key, "as Gemini CLI", Origin::Default);
+            return None;
+        };
+        self.note(key, &value, origin);
+        Some(value)
+    }
+
     /// `-v` makes the configured level louder by a step each.
     fn log(&mut self, verbose: u8) -> Log {
         let format = self.value(&keys::LOG_FORMAT, |l| l.log.as_ref()?.format, LogFormat::default());
@@ -313,6 +342,7 @@ fn joined(items: &[impl Display]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::QuotaLayer;
     use crate::ledger::money::PriceList;
 
     /// A working directory with `config.yml` in its usual place.
@@ -346,6 +376,7 @@ mod tests {
         assert_eq!(config.metrics.max_tuples, 2_000);
         assert_eq!(config.web.listen_addresses(false).unwrap()[0].to_string(), "127.0.0.1:10436");
         assert_eq!(config.web.telemetry_path.as_str(), "/metrics");
+        assert_eq!(config.quota, Quota::default());
         assert_eq!((config.log.format, config.log.level), (LogFormat::Text, Level::Info));
         let keys: Vec<_> = config.settings.iter().map(|setting| setting.key).collect();
         assert_eq!(keys, keys::KEYS.iter().map(|key| key.key).collect::<Vec<_>>());
@@ -412,6 +443,10 @@ mod tests {
                 ("GEMGAUGE_HOOKS_WEBHOOK_URL", "https://hooks.example/s3cret"),
                 ("GEMGAUGE_HOOKS_WEBHOOK_TIMEOUT_SECONDS", "6"),
                 ("GEMGAUGE_HOOKS_WEBHOOK_RETRIES", "0"),
+                ("GEMGAUGE_QUOTA_ENABLED", "true"),
+                ("GEMGAUGE_QUOTA_PROJECT", "my-project"),
+                ("GEMGAUGE_QUOTA_ENDPOINT", "http://[::1]:3/"),
+                ("GEMGAUGE_QUOTA_API_VERSION", "v9"),
                 ("GEMGAUGE_LOG_FORMAT", "json"),
                 ("GEMGAUGE_LOG_LEVEL", "debug"),
                 ("GEMGAUGE_TIMEZONE", "UTC"),
@@ -431,6 +466,8 @@ mod tests {
         assert!(config.settings.iter().all(by_variable), "one token says it all");
         assert!(config.unknown_variables.is_empty());
         assert!(!format!("{config:?}").contains("s3cret"), "what is secret is shown nowhere");
+        assert!(config.quota.enabled);
+        assert_eq!(config.quota.endpoint.unwrap().as_str(), "http://[::1]:3");
         let webhook = config.hooks.webhook.unwrap();
         assert_eq!((webhook.timeout.as_secs(), webhook.retries), (6, 0));
     }
@@ -450,6 +487,32 @@ mod tests {
         std::fs::write(dir.path().join("own.yml"), own.replace("1,", "-1,")).unwrap();
         let error = Config::load(&Flags::default(), &env).unwrap_err().to_string();
         assert!(error.contains("own.yml, line 2, prices.input: `-1` is negative"), "{error}");
+    }
+
+    #[test]
+    fn q1_quota_is_off_unless_somebody_says_so() {
+        let (_dir, env) = with_file("quota:\n  project: env\n  accounts: {0a1b2c3d4e5f: ana}\n");
+        let quota = Config::load(&Flags::default(), &env).unwrap().quota;
+        assert_eq!((quota.enabled, quota.project), (false, ProjectRule::Env));
+        assert_eq!(quota.accounts["0a1b2c3d4e5f"], "ana");
+        let layer = Layer {
+            quota: Some(QuotaLayer { enabled: Some(true), ..QuotaLayer::default() }),
+            ..Layer::default()
+        };
+        let config = Config::load(&Flags { layer, ..Flags::default() }, &env).unwrap();
+        assert!(config.quota.enabled);
+        assert_eq!(config.origin("quota.enabled"), Origin::Flag("--quota"));
+        for (text, expected) in [
+            ("quota: {endpoint: 'http://x.example'}\n", "line 1, quota.endpoint: a token goes out by https"),
+            ("quota: {project: 123}\n", "line 1, quota.project: this is a project's number"),
+            ("quota: {api_version: a/b}\n", "line 1, quota.api_version: this is no version"),
+            ("quota: {enable: true}\n", "line 1, quota.enable: "),
+            ("quota: {accounts: {x: ' '}}\n", "quota.accounts ("),
+        ] {
+            let (_dir, env) = with_file(text);
+            let error = Config::load(&Flags::default(), &env).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

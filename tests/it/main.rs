@@ -33,6 +33,7 @@ mod lines;
 mod live_acp;
 #[cfg(unix)]
 mod live_cli;
+mod live_quota;
 #[cfg(unix)]
 mod live_run;
 mod money;
@@ -43,6 +44,9 @@ mod privacy;
 mod prometheus;
 #[cfg(unix)]
 mod quota;
+mod quota_poll;
+mod quota_schedule;
+mod quota_secret;
 mod recordings;
 #[cfg(unix)]
 mod run;

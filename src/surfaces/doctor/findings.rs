@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Facts, Finding, HomeFacts, HomeReport, HomeState, LedgerFacts, Level, listeners};
-use crate::config::CliSettings;
+use crate::config::{CliSettings, QUOTA_RISK, keys};
 
 /// All findings, the worst first.
 pub(super) fn all(facts: &Facts, homes: &[HomeReport]) -> Vec<Finding> {
@@ -32,6 +32,7 @@ pub(super) fn all(facts: &Facts, homes: &[HomeReport]) -> Vec<Finding> {
         findings.push(wrong("lock_broken", format!("serve would not start: {broken}"), fix));
     }
     facts.listeners.iter().for_each(|listener| listeners::findings(listener, &mut findings));
+    of_quota(facts, &mut findings);
     for name in &facts.unknown_variables {
         let message = format!("the variable {name} means nothing to gemgauge; it may be misspelt");
         findings.push(warning("unknown_variable", message, format!("unset {name}")));
@@ -68,6 +69,15 @@ fn of_home(home: &HomeFacts, findings: &mut Vec<Finding>) {
             format!("run gemgauge as the owner of {path}, or let it read {path}/.gemini/tmp"),
         )),
     }
+}
+
+/// Whoever may switch it on is told the risk, and whoever did, too (quota Q1).
+fn of_quota(facts: &Facts, findings: &mut Vec<Finding>) {
+    let Some(enabled) = facts.settings.iter().find(|set| set.key == keys::QUOTA_ENABLED.key) else { return };
+    findings.push(match enabled.value.as_str() {
+        "true" => note("quota_on", format!("quota is polled ({}). {QUOTA_RISK}", enabled.origin)),
+        _ => note("quota_off", format!("quota is not polled. {QUOTA_RISK}")),
+    });
 }
 
 fn of_journals(home: &HomeFacts, findings: &mut Vec<Finding>) {

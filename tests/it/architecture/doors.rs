@@ -46,9 +46,25 @@ pub(super) const DOORS: &[Door] = &[
         crates: &["axum", "jiff", "serde", "serde_json", "tokio"],
     },
     Door {
+        room: "sources::quota",
+        ours: &["ledger", "config"],
+        crates: &[
+            "aes_gcm",
+            "jiff",
+            "rustix",
+            "scrypt",
+            "serde",
+            "serde_json",
+            "sha2",
+            "tracing",
+            "ureq",
+            "zeroize",
+        ],
+    },
+    Door {
         room: "store",
         ours: &["ledger"],
-        crates: &["rusqlite", "rustix", "sha2", "thiserror", "tracing"],
+        crates: &["rusqlite", "rustix", "serde_json", "sha2", "thiserror", "tracing"],
     },
     Door {
         room: "surfaces",

@@ -5,14 +5,17 @@ pub(crate) mod acp;
 pub(crate) mod books;
 #[cfg(unix)]
 pub(crate) mod chats;
+pub(crate) mod code_assist;
 #[cfg(unix)]
 pub(crate) mod exposition;
 pub(crate) mod files;
+pub(crate) mod overheard;
 #[cfg(unix)]
 pub(crate) mod poll;
 pub(crate) mod records;
 #[cfg(unix)]
 pub(crate) mod service;
+pub(crate) mod signed_in;
 pub(crate) mod skip;
 pub(crate) mod spool;
 #[cfg(unix)]
