@@ -18,6 +18,8 @@ pub struct Health {
     pub journal: JournalHealth,
     pub writer: WriterHealth,
     pub webhook: WebhookHealth,
+    /// The web configuration has changed and cannot be used; the one before is in force.
+    pub web_config_broken: Flag,
     homes: Mutex<BTreeMap<String, Option<String>>>,
 }
 

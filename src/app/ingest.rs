@@ -10,8 +10,10 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::clock::Clock;
+use super::spools::{Spools, StaleSpool};
 use crate::config::Config;
 use crate::health::Health;
+use crate::ledger::doors::SpoolCursor;
 use crate::ledger::evidence::{HomeId, JournalStep, ProjectFact};
 use crate::sources::journal::Limits;
 use crate::sources::journal::scan::{Closed, JournalSource, Seen, Sink};
@@ -35,6 +37,7 @@ pub struct Ingest {
     writer: Writer,
     thread: WriterThread,
     stale: Receiver<Stale>,
+    spools: Spools,
     homes: Vec<(HomeId, String)>,
     imported: bool,
     health: Arc<Health>,
@@ -67,7 +70,8 @@ impl Ingest {
         }
         let pricing = Pricing { table: config.prices.clone(), lists };
         let (stale_sender, stale) = channel();
-        let events = Arc::new(Events { health: health.clone(), stale: stale_sender });
+        let (spools, stale_spools) = Spools::new(config.spool.clone(), ledger.spools()?);
+        let events = Arc::new(Events { health: health.clone(), stale: stale_sender, stale_spools });
         let settings = WriterSettings {
             max_tuples: config.metrics.max_tuples,
             pricing,
@@ -90,6 +94,7 @@ impl Ingest {
             writer,
             thread,
             stale,
+            spools,
             homes,
             imported: false,
             health,
@@ -127,8 +132,18 @@ impl Ingest {
 
     /// Looks at everything and hands over what is new.
     fn scan(&mut self) -> Result<Seen, Closed> {
+        // Doors first: a request that one of them claims is no orphan.
+        let spools = self.spools.scan(&self.writer, self.clock.now_ms())?;
+        for (path, error) in &spools.unread {
+            tracing::warn!(path = %path.display(), %error, "a spool cannot be read");
+        }
+        let begun = self.clock.now_ms();
         let mut sink = ToWriter(&self.writer, &self.health, self.clock, &self.stopping);
-        let seen = self.source.scan(self.clock.now_ms(), &mut sink)?;
+        let mut seen = self.source.scan(begun, &mut sink)?;
+        seen.newest_ms = seen.newest_ms.max(spools.newest_ms);
+        if self.spools.dir().is_dir() {
+            seen.watch.push(self.spools.dir().to_owned());
+        }
         for home in &seen.homes {
             let Some((_, name)) = self.homes.iter().find(|(id, _)| *id == home.home) else { continue };
             match home.unread.first() {
@@ -146,6 +161,9 @@ impl Ingest {
             }
             self.imported = true;
         }
+        for (home, _) in &self.homes {
+            self.writer.scanned(*home, begun).map_err(|_| Closed)?;
+        }
         Ok(seen)
     }
 
@@ -156,7 +174,7 @@ impl Ingest {
             self.source.reset(path, cursor, condition);
             any = true;
         }
-        any
+        any | self.spools.take_stale()
     }
 
     /// Scans and follows events until told to stop.
@@ -247,6 +265,7 @@ impl Sink for ToWriter<'_> {
 struct Events {
     health: Arc<Health>,
     stale: Sender<Stale>,
+    stale_spools: Sender<StaleSpool>,
 }
 
 impl WriterEvents for Events {
@@ -275,6 +294,10 @@ impl WriterEvents for Events {
     fn stale(&self, stale: Stale) {
         // Nobody looks any more where the source ended.
         let _ = self.stale.send(stale);
+    }
+
+    fn stale_spool(&self, name: Arc<str>, cursor: SpoolCursor) {
+        let _ = self.stale_spools.send((name, cursor));
     }
 }
 

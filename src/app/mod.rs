@@ -7,6 +7,7 @@
 //!   [`ingest`] (journals into the ledger).
 
 mod acp;
+mod assets;
 mod bill;
 mod budget;
 mod catch_up;
@@ -14,12 +15,14 @@ pub mod clock;
 mod export;
 mod hooks;
 pub mod ingest;
+mod listening;
 pub mod lock;
 mod prices;
 mod reprice;
 mod run;
 mod serve;
 mod show;
+mod spools;
 pub mod views;
 
 use std::process::ExitCode;
@@ -77,13 +80,19 @@ pub fn backfill(config: Config, args: &cli::backfill::Backfill) -> anyhow::Resul
 /// # Errors
 /// Whatever keeps the bill from being compared.
 pub fn reconcile(config: Config, args: &cli::reconcile::Reconcile) -> anyhow::Result<ExitCode> {
-    bill::reconcile(&config, args)
+    bill::reconciled(&config, args)
 }
 
 /// # Errors
 /// Whatever keeps the diagnosis from being made.
 pub fn doctor(config: Config, args: &cli::doctor::Doctor) -> anyhow::Result<ExitCode> {
     show::doctor(&config, args)
+}
+
+/// # Errors
+/// Whatever keeps the kit from being written.
+pub fn assets(config: Config, args: &cli::assets::Assets) -> anyhow::Result<ExitCode> {
+    assets::assets(&config, args)
 }
 
 /// # Errors

@@ -15,12 +15,12 @@ use super::ingest::{Ingest, Stop};
 use super::lock::ServeLock;
 use super::views::LedgerViews;
 use super::zone;
-use crate::config::{Config, prices};
+use crate::config::{Config, TokenSource, prices};
 use crate::health::Health;
 use crate::store::open_reader;
 use crate::store::writer::Ledger;
 use crate::surfaces::budget::Board;
-use crate::surfaces::http::{Hosts, Options, Views, router};
+use crate::surfaces::http::{Gate, Hosts, Options, TlsListener, Views, router};
 use crate::surfaces::metrics::{BuildInfo, Exporter, HomeInfo, MoneyInfo};
 
 /// Requests under way at the end get this long.
@@ -29,15 +29,18 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Runs the service until a signal ends it.
 pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
     let clock = Clock::start();
-    let addresses = config.web.listen_addresses()?;
+    let health = Arc::new(Health::default());
+    let gate = Arc::new(gate(config, &health)?);
+    let addresses = config.web.listen_addresses(gate.in_force().authenticates())?;
     let mut ledger = Ledger::open(&config.db)?;
     let lock = ServeLock::take(&config.db)?;
     let money = money(config, &mut ledger)?;
 
-    let health = Arc::new(Health::default());
-    let existing = open_reader(&config.db)?.snapshot(|snapshot| snapshot.tuples())?;
+    let (existing, counters) =
+        open_reader(&config.db)?.snapshot(|snapshot| Ok((snapshot.tuples()?, snapshot.home_counters()?)))?;
     let board = Arc::new(Board::default());
     let exporter = Exporter::new(health.clone(), BuildInfo::compiled(), config.db.clone(), money, &existing)
+        .with_counters(&counters)
         .with_budgets(board.clone());
     let views: Arc<dyn Views> =
         Arc::new(LedgerViews::new(config.clone(), zone(config)?, health.clone(), exporter, clock));
@@ -49,7 +52,7 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
         let _of = runtime.enter();
         Signals::catch()?
     };
-    say_hello(config, &listeners)?;
+    say_hello(config, &listeners, gate.in_force().tls())?;
 
     let (stop, stop_handle) = Stop::new();
     let stopping = stop_handle.clone();
@@ -62,7 +65,7 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
         .spawn(move || ingest.run(&watched, &stop))
         .context("no thread for the journal source")?;
 
-    runtime.block_on(answer(listeners, views, config, signals))?;
+    runtime.block_on(answer(listeners, views, config, &gate, signals))?;
     // First, while the writer can still note what was told.
     hooks.stop(GRACE);
     stop_handle.stop();
@@ -71,6 +74,12 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
     drop(lock);
     ended?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the listeners are locked with.
+pub(super) fn gate(config: &Config, health: &Arc<Health>) -> anyhow::Result<Gate> {
+    let token = config.web.write_token.as_ref().map(TokenSource::token).transpose()?;
+    Ok(Gate::open(config.web.config_file.as_deref(), token, health.clone())?)
 }
 
 /// What the configuration says of money, under the names the ledger gives the homes.
@@ -100,13 +109,14 @@ async fn listen(addresses: &[crate::config::ListenAddress]) -> anyhow::Result<Ve
 }
 
 /// One line says where everything is, and one more what there is nothing of yet.
-fn say_hello(config: &Config, listeners: &[TcpListener]) -> anyhow::Result<()> {
+fn say_hello(config: &Config, listeners: &[TcpListener], tls: bool) -> anyhow::Result<()> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
+    let scheme = if tls { "https" } else { "http" };
     for listener in listeners {
         let address = reachable(listener.local_addr()?);
         let metrics = config.web.telemetry_path.as_str();
-        writeln!(out, "gemgauge serves http://{address}/ with metrics at http://{address}{metrics}")?;
+        writeln!(out, "gemgauge serves {scheme}://{address}/ with metrics at {scheme}://{address}{metrics}")?;
     }
     for home in &config.homes {
         let gemini = home.path.join(".gemini");
@@ -137,24 +147,28 @@ async fn answer(
     listeners: Vec<TcpListener>,
     views: Arc<dyn Views>,
     config: &Config,
+    gate: &Arc<Gate>,
     signals: Signals,
 ) -> anyhow::Result<()> {
     let (stopping, stopped) = watch::channel(false);
     let mut servers = tokio::task::JoinSet::new();
     for listener in listeners {
-        let hosts = if listener.local_addr()?.ip().to_canonical().is_loopback() {
-            Hosts::loopback(&config.web.allowed_hosts)
-        } else {
-            Hosts::Any
-        };
-        let options = Options { telemetry_path: config.web.telemetry_path.clone(), hosts };
+        let loopback = listener.local_addr()?.ip().to_canonical().is_loopback();
+        let hosts = if loopback { Hosts::loopback(&config.web.allowed_hosts) } else { Hosts::Any };
+        let telemetry_path = config.web.telemetry_path.clone();
+        let options = Options { telemetry_path, hosts, gate: gate.clone(), loopback };
         let service = router(views.clone(), options);
         let mut stopped = stopped.clone();
         let stop = async move {
             // An error means that the sender is gone: that ends it too.
             let _ = stopped.wait_for(|stop| *stop).await;
         };
-        servers.spawn(async move { axum::serve(listener, service).with_graceful_shutdown(stop).await });
+        if gate.in_force().tls() {
+            let listener = TlsListener::new(listener, gate.clone());
+            servers.spawn(async move { axum::serve(listener, service).with_graceful_shutdown(stop).await });
+        } else {
+            servers.spawn(async move { axum::serve(listener, service).with_graceful_shutdown(stop).await });
+        }
     }
     tokio::select! {
         signal = signals.next() => {

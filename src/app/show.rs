@@ -12,6 +12,7 @@ use jiff::tz::TimeZone;
 
 use super::clock::Clock;
 use super::ingest::Ingest;
+use super::listening::Listening;
 use super::{lock, money, zone};
 use crate::cli;
 use crate::config::{Config, HomeChoice};
@@ -212,6 +213,7 @@ fn spec(config: &Config, args: &cli::report::Report, home: Vec<String>) -> Resul
         compact: args.compact,
         all: args.all,
         no_cost: args.no_cost,
+        strict: args.strict || config.strict,
     };
     ReportSpec::new(kind, &options, &jiff::tz::TimeZone::system())
 }
@@ -269,7 +271,7 @@ pub(super) fn explain(config: &Config, args: &cli::explain::Explain) -> anyhow::
             Ok(id) => id,
             Err(error) => return Ok(Err(error)),
         };
-        Ok(session::explain(snapshot, &dimensions, id, &money))
+        Ok(session::explain(snapshot, &dimensions, id, &money, clock.now_ms()))
     })??;
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {
@@ -348,13 +350,16 @@ pub(super) fn doctor(config: &Config, args: &cli::doctor::Doctor) -> anyhow::Res
         }
         facts
     });
+    let listening = Listening::of(config);
     let diagnosis = Diagnosis::of(Facts {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now: clock.now_ms(),
         homes: facts.collect(),
         watch: look::watch(config.journals.watch),
         ledger,
-        listener_refused: config.web.listen_addresses().err().map(|error| error.to_string()),
+        listener_refused: listening.refused,
+        lock_broken: listening.lock_broken,
+        listeners: listening.listeners,
         settings: config.settings.clone(),
         unknown_variables: config.unknown_variables.clone(),
     });

@@ -1,7 +1,7 @@
 //! The answers behind the HTTP routes: snapshots of the ledger, put into the
 //! shapes of the surfaces.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -13,9 +13,9 @@ use super::money;
 use crate::config::Config;
 use crate::health::Health;
 use crate::ledger::money::Picodollars;
-use crate::store::read::{Reader, Snapshot};
+use crate::store::read::{OpenTurn, Reader, Snapshot};
 use crate::store::{StoreError, open_reader};
-use crate::surfaces::http::state::State;
+use crate::surfaces::http::state::{self, State};
 
 use crate::surfaces::http::{ApiError, Query, Readiness, Scrape, Views};
 use crate::surfaces::metrics::{Calendar, Exporter, Format, LedgerRows, Receipt, sessions};
@@ -75,13 +75,14 @@ impl LedgerViews {
     /// again only when the ledger moved or another session is live.
     fn live(&self, snapshot: &Snapshot<'_>) -> Result<Live, ReportError> {
         let now = self.clock.now_ms();
-        let live = snapshot.active_sessions(sessions::window(now))?;
+        let live = snapshot.live_sessions(sessions::window(now))?;
         let tuples = snapshot.tuples()?;
         let marker = Marker {
             requests: tuples.iter().map(|row| row.requests).sum(),
             tokens: tuples.iter().fold(0, |sum: u64, row| sum.saturating_add(row.tokens.total())),
             adjustment: tuples.iter().map(|row| row.cost_adjustment).sum(),
             journals: snapshot.journal_states()?,
+            turns: snapshot.turns_mark()?,
             live: live.keys().copied().collect(),
         };
         let mut made = self.live.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,10 +97,17 @@ impl LedgerViews {
     }
 
     fn make_live(&self, snapshot: &Snapshot<'_>, live: &[i64]) -> Result<Live, ReportError> {
-        let options = Options { since: Some("all".into()), ..Options::default() };
+        // A session behind an open door is live before its first request.
+        let options = Options {
+            since: Some("all".into()),
+            all: true,
+            strict: self.config.strict,
+            ..Options::default()
+        };
         let spec = ReportSpec::new(Kind::Sessions, &options, &self.timezone)?;
         let report = report::report(snapshot, &spec, &money(&self.config), self.now())?;
         let dimensions = snapshot.dimensions()?;
+        let open_turns = snapshot.open_turns()?;
         let ids: HashSet<&str> =
             live.iter().filter_map(|id| dimensions.sessions.get(id)).map(|s| s.session.as_str()).collect();
         let mut report = serde_json::to_value(&report).unwrap_or_default();
@@ -107,8 +115,17 @@ impl LedgerViews {
             Value::Array(rows) => rows,
             _ => Vec::new(),
         };
+        let open: HashMap<&str, &OpenTurn> = open_turns
+            .values()
+            .filter_map(|turn| Some((dimensions.sessions.get(&turn.session_id)?.session.as_str(), turn)))
+            .collect();
         let rows = rows.into_iter().filter_map(|row| match row {
-            Value::Object(row) if row["session_id"].as_str().is_some_and(|id| ids.contains(id)) => Some(row),
+            Value::Object(mut row) => {
+                let id = row["session_id"].as_str().filter(|id| ids.contains(id))?.to_owned();
+                let turn = open.get(id.as_str()).map(|turn| state::open_turn(turn, &dimensions));
+                row.insert("open_turn".to_owned(), turn.unwrap_or(Value::Null));
+                Some(row)
+            }
             _ => None,
         });
         Ok((rows.collect(), report["total"].take()))
@@ -125,6 +142,7 @@ struct Marker {
     tokens: u64,
     adjustment: Picodollars,
     journals: BTreeMap<String, u64>,
+    turns: (i64, i64, i64, i64),
     live: Vec<i64>,
 }
 
@@ -163,6 +181,7 @@ impl Views for LedgerViews {
             all: query.flag("all")?,
             compact: false,
             no_cost: query.flag("no-cost")?,
+            strict: query.flag("strict")? || self.config.strict,
         };
         let spec = ReportSpec::new(kind, &options, &self.timezone).map_err(|error| api_error(&error))?;
         let money = money(&self.config);
@@ -178,11 +197,11 @@ impl Views for LedgerViews {
     }
 
     fn session(&self, id: &str) -> Result<String, ApiError> {
-        let money = money(&self.config);
+        let (money, now) = (money(&self.config), self.clock.now_ms());
         let explain = |snapshot: &Snapshot<'_>| {
             let dimensions = snapshot.dimensions()?;
             let id = session::resolve(&dimensions, id)?;
-            session::explain(snapshot, &dimensions, id, &money)
+            session::explain(snapshot, &dimensions, id, &money, now)
         };
         let report = self
             .read(|snapshot| Ok(explain(snapshot)))
@@ -196,10 +215,11 @@ impl Views for LedgerViews {
 
     fn scrape(&self, format: Format) -> Scrape {
         let now = self.clock.now_ms();
+        let max_sessions = usize::try_from(self.config.metrics.max_sessions).unwrap_or(usize::MAX);
         let gathered = self.exporter.scrape(
             now,
             || self.clock.elapsed(),
-            || self.read(|snapshot| LedgerRows::read(snapshot, now, &self.calendar)),
+            || self.read(|snapshot| LedgerRows::read(snapshot, now, &self.calendar, max_sessions)),
         );
         for (collector, error) in &gathered.failures {
             tracing::warn!(?collector, %error, "a part of the scrape failed");

@@ -9,6 +9,7 @@
 //! Exit codes: 0 done; 1 the answer is no or something is wrong; 2 usage.
 
 pub mod acp;
+pub mod assets;
 pub mod backfill;
 pub mod budget;
 pub mod common;
@@ -68,6 +69,7 @@ pub enum Command {
     Prices(prices::Prices),
     Reprice(reprice::Reprice),
     Doctor(doctor::Doctor),
+    Assets(assets::Assets),
     Completions(completions::Completions),
     Man(man::Man),
     Ingest(ingest::Ingest),
@@ -120,6 +122,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Prices(prices) => app::prices(configuration(&flags)?, &prices),
         Command::Reprice(reprice) => app::reprice(configuration(&flags)?, &reprice),
         Command::Doctor(doctor) => app::doctor(configuration(&flags)?, &doctor),
+        Command::Assets(assets) => app::assets(configuration(&flags)?, &assets),
         Command::Completions(completions) => completions.print(&mut io::stdout().lock()),
         Command::Man(man) => man.print(&mut io::stdout().lock()),
     }
@@ -234,6 +237,7 @@ mod tests {
             "reconcile",
             "prices compare x",
             "prices check",
+            "assets",
             "completions tcsh",
             "--log-format xml doctor",
             "frobnicate",

@@ -64,6 +64,9 @@ pub struct Report {
     /// Tokens only
     #[arg(long, help_heading = "Rows")]
     pub no_cost: bool,
+    /// Classes by prompt results and journals alone: to the letter of Sortie's documented rule
+    #[arg(long)]
+    pub strict: bool,
 
     /// Few columns
     #[arg(long, help_heading = "Rows")]

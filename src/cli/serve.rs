@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::config::{Flags, ListenAddress, TelemetryPath, WebLayer};
@@ -21,6 +23,11 @@ pub struct Serve {
     /// reads there [env: GEMGAUGE_WEB_ALLOW_UNAUTHENTICATED]
     #[arg(long = "web.allow-unauthenticated")]
     pub allow_unauthenticated: bool,
+
+    /// TLS, headers and passwords, in the format of Prometheus's exporters;
+    /// read again when it changes [env: GEMGAUGE_WEB_CONFIG_FILE]
+    #[arg(long = "web.config.file", value_name = "FILE")]
+    pub config_file: Option<PathBuf>,
 }
 
 impl Serve {
@@ -29,8 +36,9 @@ impl Serve {
         flags.layer.web = Some(WebLayer {
             listen_address: (!self.listen_address.is_empty()).then_some(self.listen_address),
             telemetry_path: self.telemetry_path,
-            allowed_hosts: None,
             allow_unauthenticated: self.allow_unauthenticated.then_some(true),
+            config_file: self.config_file,
+            ..WebLayer::default()
         });
     }
 }

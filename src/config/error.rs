@@ -15,6 +15,12 @@ pub enum ConfigError {
     #[error("the price file {} could not be read: {error}", path.display())]
     ReadPrices { path: PathBuf, error: io::Error },
 
+    #[error("the web configuration {} could not be read: {error}", path.display())]
+    ReadWebConfig { path: PathBuf, error: io::Error },
+
+    #[error("the token file {} could not be read: {error}", path.display())]
+    ReadToken { path: PathBuf, error: io::Error },
+
     /// A file that is not valid; `line` counts from 1.
     #[error("{}{}: {message}", path.display(), Place { line: *line, key: key.as_deref() })]
     File { path: PathBuf, line: Option<u64>, key: Option<String>, message: String },
@@ -27,8 +33,8 @@ pub enum ConfigError {
 
     #[error(
         "{address} can be reached from other machines and nothing would ask who reads there: listen on \
-         127.0.0.1 instead, or say --web.allow-unauthenticated (web.allow_unauthenticated: true) if that \
-         is what you want"
+         127.0.0.1 instead, ask for passwords or certificates with --web.config.file, or say \
+         --web.allow-unauthenticated (web.allow_unauthenticated: true) if that is what you want"
     )]
     OpenListener { address: ListenAddress },
 }

@@ -49,6 +49,8 @@ keys! {
     WATCH: "journals.watch", "GEMGAUGE_JOURNALS_WATCH", None, "ask the system for file events";
     MAX_TUPLES: "metrics.max_tuples", "GEMGAUGE_METRICS_MAX_TUPLES", None,
         "label sets of a home before `other`";
+    MAX_SESSIONS: "metrics.max_sessions", "GEMGAUGE_METRICS_MAX_SESSIONS", None,
+        "live sessions with series of their own";
     LISTEN_ADDRESS: "web.listen_address", "GEMGAUGE_WEB_LISTEN_ADDRESS", Some("--web.listen-address"),
         "where serve listens";
     TELEMETRY_PATH: "web.telemetry_path", "GEMGAUGE_WEB_TELEMETRY_PATH", Some("--web.telemetry-path"),
@@ -57,6 +59,12 @@ keys! {
         "names that a request's Host may carry";
     ALLOW_UNAUTHENTICATED: "web.allow_unauthenticated", "GEMGAUGE_WEB_ALLOW_UNAUTHENTICATED",
         Some("--web.allow-unauthenticated"), "let anyone who reaches the listener read";
+    WEB_CONFIG_FILE: "web.config_file", "GEMGAUGE_WEB_CONFIG_FILE", Some("--web.config.file"),
+        "TLS, headers and passwords, as exporter-toolkit writes them";
+    WRITE_TOKEN: "web.write_token", "GEMGAUGE_WEB_WRITE_TOKEN", None,
+        "what whoever writes must show where others can reach the listener; never shown";
+    WRITE_TOKEN_FILE: "web.write_token_file", "GEMGAUGE_WEB_WRITE_TOKEN_FILE", None,
+        "a file that holds it";
     WEBHOOK_URL: "hooks.webhook.url", "GEMGAUGE_HOOKS_WEBHOOK_URL", None,
         "where a POST goes when a budget reaches a threshold; shown without its path";
     WEBHOOK_TIMEOUT: "hooks.webhook.timeout_seconds", "GEMGAUGE_HOOKS_WEBHOOK_TIMEOUT_SECONDS", None,

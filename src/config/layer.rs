@@ -14,6 +14,7 @@ use super::error::ConfigError;
 use super::hooks::{HookCommand, WebhookUrl};
 use super::keys::{self, Origin};
 use super::listen::ListenAddress;
+use super::token::WriteToken;
 
 /// What the command line says.
 #[derive(Clone, Debug, Default)]
@@ -98,6 +99,7 @@ pub struct JournalsLayer {
 #[serde(deny_unknown_fields)]
 pub struct MetricsLayer {
     pub max_tuples: Option<u64>,
+    pub max_sessions: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -107,6 +109,9 @@ pub struct WebLayer {
     pub telemetry_path: Option<TelemetryPath>,
     pub allowed_hosts: Option<Vec<String>>,
     pub allow_unauthenticated: Option<bool>,
+    pub config_file: Option<PathBuf>,
+    pub write_token: Option<WriteToken>,
+    pub write_token_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -284,12 +289,18 @@ impl Layer {
                 idle_rescan_seconds: vars.parsed(&keys::IDLE_RESCAN_SECONDS)?,
                 watch: vars.switch(&keys::WATCH)?,
             }),
-            metrics: Some(MetricsLayer { max_tuples: vars.parsed(&keys::MAX_TUPLES)? }),
+            metrics: Some(MetricsLayer {
+                max_tuples: vars.parsed(&keys::MAX_TUPLES)?,
+                max_sessions: vars.parsed(&keys::MAX_SESSIONS)?,
+            }),
             web: Some(WebLayer {
                 listen_address: vars.list(&keys::LISTEN_ADDRESS)?,
                 telemetry_path: vars.parsed(&keys::TELEMETRY_PATH)?,
                 allowed_hosts: vars.list(&keys::ALLOWED_HOSTS)?,
                 allow_unauthenticated: vars.switch(&keys::ALLOW_UNAUTHENTICATED)?,
+                config_file: env.var(keys::WEB_CONFIG_FILE.env).map(PathBuf::from),
+                write_token: vars.secret(&keys::WRITE_TOKEN)?,
+                write_token_file: env.var(keys::WRITE_TOKEN_FILE.env).map(PathBuf::from),
             }),
             budgets: None, // A list of rows has no place in a variable.
             hooks: Some(HooksLayer {

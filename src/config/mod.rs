@@ -22,6 +22,8 @@ mod paths;
 pub mod prices;
 mod read;
 mod resolve;
+mod token;
+pub mod web_config;
 mod yaml;
 
 use std::path::PathBuf;
@@ -45,6 +47,8 @@ pub use layer::{
 };
 pub use listen::ListenAddress;
 pub use read::read_bounded;
+pub use token::{TokenSource, WriteToken};
+pub use web_config::WebConfig;
 
 /// Everything that can be configured, resolved and checked.
 #[derive(Clone, Debug)]
@@ -99,6 +103,8 @@ pub struct Journals {
 pub struct Metrics {
     /// Label sets (project, model, role) a home may have before `other`.
     pub max_tuples: u64,
+    /// Live sessions with series of their own.
+    pub max_sessions: u64,
 }
 
 /// The HTTP side of `serve`.
@@ -109,17 +115,27 @@ pub struct Web {
     /// Names besides IP addresses and `localhost` that a request's `Host` may carry.
     pub allowed_hosts: Vec<String>,
     pub allow_unauthenticated: bool,
+    /// TLS, headers and passwords; read when the service starts.
+    pub config_file: Option<PathBuf>,
+    /// What whoever writes must show, on a listener that others reach.
+    pub write_token: Option<TokenSource>,
 }
 
 impl Web {
-    /// Where to listen.
+    /// Where to listen, whether or not that is allowed.
+    #[must_use]
+    pub fn addresses(&self) -> &[ListenAddress] {
+        &self.listen
+    }
+
+    /// Where to listen. `authenticated`: whether [`WebConfig::authenticates`].
     ///
     /// # Errors
     /// When one of them can be reached from outside, nothing authenticates, and
     /// nobody asked for that by name.
-    pub fn listen_addresses(&self) -> Result<&[ListenAddress], ConfigError> {
+    pub fn listen_addresses(&self, authenticated: bool) -> Result<&[ListenAddress], ConfigError> {
         match self.listen.iter().find(|address| !address.is_loopback()) {
-            Some(open) if !self.allow_unauthenticated => {
+            Some(open) if !self.allow_unauthenticated && !authenticated => {
                 Err(ConfigError::OpenListener { address: open.clone() })
             }
             _ => Ok(&self.listen),

@@ -9,12 +9,11 @@ use super::env::Env;
 use super::error::ConfigError;
 use super::hooks::{Hooks, Webhook};
 use super::keys::{self, Key, Origin, Setting};
-use super::layer::{Flags, Layer, Level, LogFormat, TelemetryPath};
-use super::{Config, Journals, Log, Metrics, Web, budgets, file, homes, paths, prices};
+use super::layer::{Flags, Layer, Level, LogFormat};
+use super::{Config, Journals, Log, Metrics, budgets, file, homes, paths, prices};
 use crate::ledger::money::{Currency, PriceTable};
 
-/// Where `serve` listens unless told otherwise.
-const DEFAULT_ADDRESS: &str = "127.0.0.1:10436";
+mod web;
 
 pub(super) fn resolve(flags: &Flags, env: &Env) -> Result<Config, ConfigError> {
     let (path, file) = read_file(flags, env)?;
@@ -58,13 +57,14 @@ pub(super) fn resolve_with(
         )?,
         watch: layers.value(&keys::WATCH, |l| l.journals.as_ref()?.watch, true),
     };
+    let max_sessions = layers.value(&keys::MAX_SESSIONS, |l| l.metrics.as_ref()?.max_sessions, 20);
     let max_tuples = layers.at_least_1(&keys::MAX_TUPLES, |l| l.metrics.as_ref()?.max_tuples, 2_000)?;
-    let web = layers.web()?;
+    let web = layers.web(env)?;
     let budgets = budgets::budgets(layers.file.budgets.take().unwrap_or_default());
     let hooks = layers.hooks()?;
     let log = layers.log(flags.verbose);
     let Layers { path: file, settings, .. } = layers;
-    let metrics = Metrics { max_tuples };
+    let metrics = Metrics { max_tuples, max_sessions };
     Ok(Config {
         homes,
         chosen,
@@ -276,30 +276,6 @@ impl Layers<'_> {
         Ok(Some(currency))
     }
 
-    fn web(&mut self) -> Result<Web, ConfigError> {
-        let key = &keys::LISTEN_ADDRESS;
-        let default = || (vec![DEFAULT_ADDRESS.parse().expect("the default is an address")], Origin::Default);
-        let (listen, origin) =
-            self.pick(key, |l| l.web.as_ref()?.listen_address.clone()).unwrap_or_else(default);
-        if listen.is_empty() {
-            return Err(ConfigError::value(key.key, origin, "name at least one address to listen on"));
-        }
-        self.note(key, joined(&listen), origin);
-        let telemetry_path = self.value(
-            &keys::TELEMETRY_PATH,
-            |l| l.web.as_ref()?.telemetry_path.clone(),
-            TelemetryPath::default(),
-        );
-        let key = &keys::ALLOWED_HOSTS;
-        let (allowed_hosts, origin) = self
-            .pick(key, |l| l.web.as_ref()?.allowed_hosts.clone())
-            .unwrap_or((Vec::new(), Origin::Default));
-        self.note(key, joined(&allowed_hosts), origin);
-        let allow_unauthenticated =
-            self.value(&keys::ALLOW_UNAUTHENTICATED, |l| l.web.as_ref()?.allow_unauthenticated, false);
-        Ok(Web { listen, telemetry_path, allowed_hosts, allow_unauthenticated })
-    }
-
     fn hooks(&mut self) -> Result<Hooks, ConfigError> {
         let key = &keys::WEBHOOK_URL;
         let url = self.pick(key, |l| l.hooks.as_ref()?.webhook.as_ref()?.url.clone());
@@ -368,7 +344,7 @@ mod tests {
         assert_eq!((config.journals.rescan.as_secs(), config.journals.idle_rescan.as_secs()), (2, 30));
         assert!(config.journals.watch);
         assert_eq!(config.metrics.max_tuples, 2_000);
-        assert_eq!(config.web.listen_addresses().unwrap()[0].to_string(), "127.0.0.1:10436");
+        assert_eq!(config.web.listen_addresses(false).unwrap()[0].to_string(), "127.0.0.1:10436");
         assert_eq!(config.web.telemetry_path.as_str(), "/metrics");
         assert_eq!((config.log.format, config.log.level), (LogFormat::Text, Level::Info));
         let keys: Vec<_> = config.settings.iter().map(|setting| setting.key).collect();
@@ -431,6 +407,8 @@ mod tests {
                 ("GEMGAUGE_WEB_TELEMETRY_PATH", "/m"),
                 ("GEMGAUGE_WEB_ALLOWED_HOSTS", "a.example,b.example"),
                 ("GEMGAUGE_WEB_ALLOW_UNAUTHENTICATED", "1"),
+                ("GEMGAUGE_WEB_CONFIG_FILE", "/web.yml"),
+                ("GEMGAUGE_WEB_WRITE_TOKEN", "s3cret-s3cret-s3cret"),
                 ("GEMGAUGE_HOOKS_WEBHOOK_URL", "https://hooks.example/s3cret"),
                 ("GEMGAUGE_HOOKS_WEBHOOK_TIMEOUT_SECONDS", "6"),
                 ("GEMGAUGE_HOOKS_WEBHOOK_RETRIES", "0"),
@@ -446,9 +424,11 @@ mod tests {
         .unwrap();
         assert_eq!(config.homes.len(), 2);
         assert_eq!(config.journals.idle_rescan.as_secs(), 4);
-        assert_eq!(config.web.listen_addresses().unwrap().len(), 2);
+        assert_eq!(config.web.listen_addresses(false).unwrap().len(), 2);
         assert_eq!(config.web.allowed_hosts, ["a.example", "b.example"]);
-        assert!(config.settings.iter().all(|setting| matches!(setting.origin, Origin::Env(_))));
+        assert_eq!(config.web.config_file.as_deref(), Some(Path::new("/web.yml")));
+        let by_variable = |s: &Setting| s.key == "web.write_token_file" || matches!(s.origin, Origin::Env(_));
+        assert!(config.settings.iter().all(by_variable), "one token says it all");
         assert!(config.unknown_variables.is_empty());
         assert!(!format!("{config:?}").contains("s3cret"), "what is secret is shown nowhere");
         let webhook = config.hooks.webhook.unwrap();
@@ -522,6 +502,10 @@ mod tests {
                 "web.listen_address ($GEMGAUGE_WEB_LISTEN_ADDRESS): `x` is no",
             ),
             (
+                ("GEMGAUGE_WEB_WRITE_TOKEN", "s3cret"),
+                "web.write_token ($GEMGAUGE_WEB_WRITE_TOKEN): a token has at least 16",
+            ),
+            (
                 ("GEMGAUGE_HOOKS_WEBHOOK_URL", "s3cret"),
                 "hooks.webhook.url ($GEMGAUGE_HOOKS_WEBHOOK_URL): this is no address",
             ),
@@ -551,16 +535,6 @@ mod tests {
         assert_eq!(Config::load(&Flags::default(), &env).unwrap().spool, dir.path().join("below/here"));
         let (_dir, env) = with_file("spool: \"\"\n");
         assert!(Config::load(&Flags::default(), &env).is_err());
-    }
-
-    #[test]
-    fn an_open_listener_is_refused_unless_asked_for_by_name() {
-        let vars = [("GEMGAUGE_WEB_LISTEN_ADDRESS", "127.0.0.1:1,0.0.0.0:10436")];
-        let error = load(&Flags::default(), &vars).unwrap().web.listen_addresses().unwrap_err().to_string();
-        assert!(error.starts_with("0.0.0.0:10436 can be reached from other machines"), "{error}");
-        assert!(error.contains("--web.allow-unauthenticated"), "{error}");
-        let vars = [vars[0], ("GEMGAUGE_WEB_ALLOW_UNAUTHENTICATED", "true")];
-        assert_eq!(load(&Flags::default(), &vars).unwrap().web.listen_addresses().unwrap().len(), 2);
     }
 
     #[test]

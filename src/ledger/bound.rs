@@ -163,6 +163,18 @@ impl Reasons {
         self.0 == 0
     }
 
+    /// As a number for a row; reasons keep their place.
+    #[must_use]
+    pub fn bits(self) -> i64 {
+        i64::from(self.0)
+    }
+
+    /// What [`Reasons::bits`] made; bits of no reason are dropped.
+    #[must_use]
+    pub fn from_bits(bits: i64) -> Self {
+        Reason::ALL.into_iter().filter(|reason| bits & (1 << *reason as u32) != 0).collect()
+    }
+
     pub fn iter(self) -> impl Iterator<Item = Reason> {
         Reason::ALL.into_iter().filter(move |reason| self.contains(*reason))
     }

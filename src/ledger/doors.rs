@@ -148,24 +148,6 @@ impl EventKind {
     ];
 }
 
-/// One event that somebody posted, with what a spool says of itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PostedEvent {
-    /// Its identity: the same again changes nothing (accounting R71).
-    pub event_id: String,
-    /// The host that the agent runs on, as the sender calls it.
-    pub host: String,
-    /// The directory that holds its `.gemini` there, as the sender knows it.
-    pub home: Option<String>,
-    /// Which runtime the agent's command names, where it was posted and names one (accounting R2).
-    pub configured_runtime: Option<String>,
-    /// The agent runs on another host than the sender says (accounting R7, R62).
-    pub remote: bool,
-    /// The command could not be split (accounting R6).
-    pub odd: Option<Oddity>,
-    pub event: DoorEvent,
-}
-
 /// How far a spool file was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpoolCursor {
@@ -194,6 +176,25 @@ pub struct SpoolStep {
     /// The process ended: it said so, or it is gone and everything that it
     /// left was read.
     pub ended: bool,
+}
+
+/// An event that an orchestrator posted (accounting 3, D4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostedEvent {
+    /// It counts once.
+    pub event_id: String,
+    pub host: String,
+    /// The directory that holds the session's `.gemini`, where stated.
+    pub home: Option<String>,
+    pub event: DoorEvent,
+}
+
+/// What became of posted events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Posted {
+    pub accepted: u64,
+    /// Known by their ids.
+    pub duplicate: u64,
 }
 
 /// How a prompt was answered.

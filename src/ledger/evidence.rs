@@ -101,6 +101,8 @@ pub struct Section {
     pub requests: Vec<Request>,
     /// Times of user prompts that are not tool answers, unix ms: first and last.
     pub prompts: Option<(i64, i64)>,
+    /// Those of them that no request followed in this step, unix ms.
+    pub silent_prompts: Vec<i64>,
     pub undecodable: Vec<Undecodable>,
 }
 

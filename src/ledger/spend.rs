@@ -32,7 +32,7 @@ impl Source {
 }
 
 /// The set of sources a figure rests on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Basis(u8);
 
 impl Basis {
@@ -43,6 +43,22 @@ impl Basis {
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// As a number for a row; sources keep their place.
+    #[must_use]
+    pub fn bits(self) -> i64 {
+        i64::from(self.0)
+    }
+
+    /// What [`Basis::bits`] made; bits of no source are dropped.
+    #[must_use]
+    pub fn from_bits(bits: i64) -> Self {
+        let known = |source: &Source| bits & (1 << *source as u8) != 0;
+        Source::ALL.into_iter().filter(known).fold(Self::default(), |mut basis, source| {
+            basis.insert(source);
+            basis
+        })
     }
 
     pub fn iter(self) -> impl Iterator<Item = Source> {
@@ -76,6 +92,8 @@ pub struct Spend {
     pub reasons: Reasons,
     pub basis: Basis,
     classes: Classes,
+    /// Tokens that requests called uncached and another source knows were cached.
+    moved: u64,
     measured: bool,
     unmeasured: bool,
     cost: Option<CostSum>,
@@ -91,6 +109,32 @@ impl Spend {
         self.classes.add(&reading.classes());
         self.measured = true;
         self.basis.insert(Source::Journal);
+    }
+
+    /// Adds what a turn's figure holds above its requests (accounting 2.7), and
+    /// how many billed requests are known to be in it.
+    pub fn add_above(&mut self, role: Role, requests: u64, reading: Reading) {
+        self.requests += requests;
+        if role == Role::Subagent {
+            self.subagent_requests += requests;
+        }
+        self.classes.add(&reading.classes());
+        self.moved = self.moved.saturating_add(reading.cached.saturating_sub(reading.prompt));
+        self.measured = true;
+    }
+
+    /// Counts a turn with its class.
+    pub fn count_turn(&mut self, bound: Bound) {
+        match bound {
+            Bound::Exact => self.turns.complete += 1,
+            Bound::AtLeast => self.turns.lower_bound += 1,
+            Bound::Unmeasured => self.turns.unknown += 1,
+        }
+    }
+
+    /// Names sources that the figure rests on.
+    pub fn rest_on(&mut self, basis: Basis) {
+        self.basis = self.basis.union(basis);
     }
 
     /// Adds spend of which nothing was measured: no number, not zero (accounting R40).
@@ -120,6 +164,7 @@ impl Spend {
         self.reasons = self.reasons.union(other.reasons);
         self.basis = self.basis.union(other.basis);
         self.classes.add(&other.classes);
+        self.moved = self.moved.saturating_add(other.moved);
         self.measured |= other.measured;
         self.unmeasured |= other.unmeasured;
         if let Some(cost) = &other.cost {
@@ -140,7 +185,9 @@ impl Spend {
     /// The measured tokens; `None` where nothing was measured.
     #[must_use]
     pub fn tokens(&self) -> Option<Classes> {
-        (self.bound() != Bound::Unmeasured).then_some(self.classes)
+        let mut classes = self.classes;
+        classes.uncached_input = classes.uncached_input.saturating_sub(self.moved);
+        (self.bound() != Bound::Unmeasured).then_some(classes)
     }
 
     /// The cost, with no more of a claim than the tokens have; `None` where

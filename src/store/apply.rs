@@ -8,9 +8,10 @@ use rusqlite::{Connection, params};
 
 use super::StoreError;
 use super::counter_names::{
-    JOURNAL_ANOMALIES, JOURNAL_BYTES, JOURNAL_LINES, JOURNAL_REVISIONS, JOURNAL_UNDECODABLE,
+    JOURNAL_ANOMALIES, JOURNAL_BYTES, JOURNAL_LINES, JOURNAL_REVISIONS, JOURNAL_UNDECODABLE, SESSIONS_STARTED,
 };
 use super::fresh::Fresh;
+use super::home_counters::HomeCounter;
 use super::journals::{self, Before};
 use super::ownership;
 use super::pricing::Pricing;
@@ -39,6 +40,17 @@ pub(super) struct Applier {
     pub(super) overflow: HashSet<i64>,
     pub(super) growth: HashMap<i64, Growth>,
     counts: HashMap<(&'static str, &'static str), u64>,
+    pub(super) home_counts: HashMap<HomeCounter, u64>,
+    /// Sessions whose turns are to be put together anew.
+    pub(super) dirty: HashSet<i64>,
+    /// Whether a session has turns.
+    pub(super) turned: HashMap<i64, bool>,
+    /// Whether any session has.
+    pub(super) any_turns: Option<bool>,
+    /// When the last scan began that read all journals of a home to their ends.
+    pub(super) read_at: HashMap<HomeId, i64>,
+    /// The time of the last telemetry record.
+    pub(super) telemetry_at: Option<i64>,
     pub(super) unknown_model: Arc<str>,
     pub(super) max_tuples: u64,
     pub(super) pricing: Arc<Pricing>,
@@ -60,6 +72,12 @@ impl Applier {
             overflow: HashSet::new(),
             growth: HashMap::new(),
             counts: HashMap::new(),
+            home_counts: HashMap::new(),
+            dirty: HashSet::new(),
+            turned: HashMap::new(),
+            any_turns: None,
+            read_at: HashMap::new(),
+            telemetry_at: None,
             unknown_model: UNKNOWN.into(),
             max_tuples,
             pricing,
@@ -69,7 +87,9 @@ impl Applier {
 
     /// Forgets everything: the transaction that made it was rolled back.
     pub(super) fn forget(&mut self) {
+        let read_at = std::mem::take(&mut self.read_at);
         *self = Self::new(self.max_tuples, self.pricing.clone(), self.fresh.take());
+        self.read_at = read_at;
     }
 
     /// Adds to a counter of the service's own work.
@@ -98,13 +118,16 @@ impl Applier {
         self.count_step(step);
         if self.sessions.len() > MAX_SESSIONS {
             self.sessions.clear();
+            self.turned.clear();
         }
         Ok(Applied::Done)
     }
 
     /// Writes the counters that the transaction's steps moved.
-    pub(super) fn flush(&mut self, c: &Connection) -> Result<(), StoreError> {
+    pub(super) fn flush(&mut self, c: &Connection, now_ms: i64) -> Result<(), StoreError> {
+        self.assess_dirty(c, now_ms)?;
         self.flush_tuples(c)?;
+        self.flush_home_counts(c, now_ms)?;
         let mut add = c.prepare_cached(
             "INSERT INTO counters (name, label, value) VALUES (?1, ?2, ?3)
              ON CONFLICT (name, label) DO UPDATE SET value = value + excluded.value",
@@ -134,12 +157,29 @@ impl Applier {
             )?
             .execute([session, first, last])?;
         }
+        let started = section.prompts.is_some() || !section.requests.is_empty();
+        if started {
+            self.count_started(c, home, session, project)?;
+        }
+        let turned = self.is_turned(c, session)?;
+        if turned {
+            self.dirty.insert(session);
+            self.settle_project(c, home, session, project)?;
+        }
+        // A first import is history, and long past what any door still claims.
+        if self.fresh.is_none() || turned {
+            for at in &section.silent_prompts {
+                c.prepare_cached("INSERT OR IGNORE INTO silent_prompts (session_id, at) VALUES (?1, ?2)")?
+                    .execute([session, *at])?;
+            }
+        }
         let times = || section.requests.iter().map(|request| request.at);
         if let (Some(first), Some(last)) = (times().min(), times().max()) {
             span(c, session, first, last)?;
         }
         if !section.requests.is_empty() {
-            let found = Found::new(c, home, session, project, section.role)?;
+            let mut found = Found::new(c, home, session, project, section.role)?;
+            found.history = self.fresh.is_some() && !turned;
             self.requests(c, found, &section.requests, now_ms)?;
         }
         for line in &section.undecodable {
@@ -171,6 +211,42 @@ impl Applier {
         }
         // Nothing was found in a new session yet.
         if new && !new_session { ownership::reown_session(c, session) } else { Ok(()) }
+    }
+
+    /// Counts a session that was prompted or made a request, once.
+    fn count_started(
+        &mut self,
+        c: &Connection,
+        home: HomeId,
+        session: i64,
+        project: i64,
+    ) -> Result<(), StoreError> {
+        let new = c
+            .prepare_cached(
+                "UPDATE sessions SET counted = 1 WHERE id = ?1 AND counted = 0 AND resolved_to IS NULL",
+            )?
+            .execute([session])?;
+        if new > 0 {
+            let project = self.project_name(c, project)?;
+            self.count_home(home, SESSIONS_STARTED, &project, "", 1);
+        }
+        Ok(())
+    }
+
+    /// The journal says the project of a session that a door named first.
+    fn settle_project(
+        &mut self,
+        c: &Connection,
+        home: HomeId,
+        session: i64,
+        project: i64,
+    ) -> Result<(), StoreError> {
+        c.prepare_cached(
+            "UPDATE sessions SET project_id = ?2 WHERE id = ?1 AND project_id IN
+                 (SELECT project_id FROM project_dirs WHERE home_id = ?3 AND dir = '')",
+        )?
+        .execute([session, project, home.0])?;
+        Ok(())
     }
 
     fn undecodable(

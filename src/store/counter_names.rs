@@ -5,6 +5,7 @@
 //! label is the empty string. Every value is a count, bytes for
 //! [`JOURNAL_BYTES`]; none ever falls (accounting R69).
 
+use crate::ledger::doors::Oddity;
 use crate::ledger::evidence::{Anomalies, Broken, Failure, Skip};
 
 /// Lines read from journals, by [`LINE_KINDS`].
@@ -25,6 +26,73 @@ pub const JOURNAL_ANOMALIES: &str = "journal_anomalies";
 pub const JOURNAL_UNDECODABLE: &str = "journal_undecodable";
 /// Label sets that came after `metrics.max_tuples` and went to `other`.
 pub const LABEL_OVERFLOW: &str = "label_overflow";
+
+/// Oddities that front doors met, by [`Oddity`].
+pub const DOOR_ODDITIES: &str = "door_oddities";
+/// Sessions loaded in the minute they were made (accounting R43).
+pub const SAME_MINUTE_LOADS: &str = "same_minute_loads";
+/// Sessions whose agent is not the one its command names (accounting R8).
+pub const RUNTIME_MISMATCHES: &str = "runtime_mismatches";
+/// Events taken from front doors and telemetry, by source and result: [`event_label`].
+pub const EVENTS: &str = "events";
+
+/// Where events come from: the `source` label.
+pub const EVENT_SOURCES: [&str; 4] = ["acp", "run", "http", "otlp"];
+/// What becomes of an event: the `result` label.
+pub const EVENT_RESULTS: [&str; 4] = ["accepted", "duplicate", "unknown", "invalid"];
+
+/// Source and result of [`EVENTS`] in one label.
+pub const EVENT_LABELS: [&str; 16] = [
+    "acp accepted",
+    "acp duplicate",
+    "acp unknown",
+    "acp invalid",
+    "run accepted",
+    "run duplicate",
+    "run unknown",
+    "run invalid",
+    "http accepted",
+    "http duplicate",
+    "http unknown",
+    "http invalid",
+    "otlp accepted",
+    "otlp duplicate",
+    "otlp unknown",
+    "otlp invalid",
+];
+
+/// The label of a source and a result.
+///
+/// # Panics
+/// Where one of them is not in its list.
+#[must_use]
+pub fn event_label(source: &str, result: &str) -> &'static str {
+    let place = |list: [&str; 4], name| list.into_iter().position(|known| known == name);
+    let places = place(EVENT_SOURCES, source).zip(place(EVENT_RESULTS, result));
+    let (source, result) = places.expect("sources and results of events are closed lists");
+    EVENT_LABELS[source * EVENT_RESULTS.len() + result]
+}
+
+/// The stop reasons that stand in a label (accounting R47).
+pub const STOP_REASONS: [&str; 7] =
+    ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "other", "none"];
+/// What can change of a turn that is final.
+pub const REVISIONS: [&str; 2] = ["raised", "demoted"];
+
+// Of a home, by up to two labels; see `home_counters`.
+
+/// Turns that became final, by project and bound.
+pub const TURNS: &str = "turns";
+/// The same, by stop reason.
+pub const TURN_ENDINGS: &str = "turn_endings";
+/// Reasons of turns that became final and not complete.
+pub const TURN_REASONS: &str = "turn_reasons";
+/// What changed after that: `raised` or `demoted`.
+pub const TURN_REVISIONS: &str = "turn_revisions";
+/// Tokens that came after that, by class.
+pub const LATE_TOKENS: &str = "late_tokens";
+/// Sessions that were prompted or made a request, by project.
+pub const SESSIONS_STARTED: &str = "sessions_started";
 
 /// The label of a counter that has none.
 pub const NO_LABEL: &str = "";
@@ -52,7 +120,10 @@ pub fn labels(name: &str) -> Option<Vec<&'static str>> {
         JOURNAL_SKIPPED => Skip::ALL.map(Skip::as_str).to_vec(),
         JOURNAL_ANOMALIES => Anomalies::KINDS.to_vec(),
         JOURNAL_UNDECODABLE => Broken::ALL.map(Broken::as_str).to_vec(),
-        JOURNAL_BYTES | JOURNAL_REVISIONS | JOURNALS_LOST | LABEL_OVERFLOW => vec![NO_LABEL],
+        DOOR_ODDITIES => Oddity::ALL.map(Oddity::as_str).to_vec(),
+        EVENTS => EVENT_LABELS.to_vec(),
+        JOURNAL_BYTES | JOURNAL_REVISIONS | JOURNALS_LOST | LABEL_OVERFLOW | SAME_MINUTE_LOADS
+        | RUNTIME_MISMATCHES => vec![NO_LABEL],
         _ => return None,
     })
 }

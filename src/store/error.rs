@@ -42,6 +42,8 @@ pub enum StoreError {
     Sqlite(rusqlite::Error),
     #[error("the ledger's writer has stopped")]
     Stopped,
+    #[error("the ledger's writer is behind: try again in a moment")]
+    Behind,
 }
 
 impl From<rusqlite::Error> for StoreError {

@@ -120,7 +120,9 @@ impl Applier {
             .prepare_cached(
                 "UPDATE journals SET state = ?4, reason = ?5, offset = ?6, head = ?7, head_len = ?8, marker = ?9,
                      marker_len = ?10, tail_counted = ?11, failed = ?12, session = ?13, subagent = ?14, model = ?15,
-                     last_at = ?16, len = ?17, modified_ns = ?18, changed_ns = ?19, inode = ?20, device = ?21
+                     last_at = ?16, len = ?17, modified_ns = ?18, changed_ns = ?19, inode = ?20, device = ?21,
+                     failed_since = CASE WHEN ?12 IS NULL AND ?4 NOT IN ('failed', 'lost') THEN NULL
+                                         ELSE coalesce(failed_since, last_at, 0) END
                  WHERE id = ?1 AND offset = ?2 AND marker = ?3",
             )?
             .execute(params![

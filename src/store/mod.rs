@@ -8,8 +8,11 @@
 
 mod apply;
 pub mod counter_names;
+mod doors;
 mod error;
+mod facts;
 mod fresh;
+mod home_counters;
 mod hooks;
 mod journals;
 mod names;
@@ -18,7 +21,10 @@ mod ownership;
 pub mod pricing;
 pub mod read;
 mod requests;
+mod settle;
+mod telemetry;
 mod tuples;
+mod turns;
 pub mod writer;
 
 pub use error::StoreError;

@@ -10,8 +10,11 @@ use super::StoreError;
 use super::read::Reader;
 
 /// Migrations by version, forward only, never edited once released.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("../../migrations/0001_spine.sql"), include_str!("../../migrations/0002_budget_hooks.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../../migrations/0001_spine.sql"),
+    include_str!("../../migrations/0002_budget_hooks.sql"),
+    include_str!("../../migrations/0003_turns.sql"),
+];
 
 /// The schema version of this build.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

@@ -33,12 +33,15 @@ impl Pricing {
     }
 }
 
+/// How rows hold that a cost is an estimate.
+pub(super) const ESTIMATE: i64 = 2;
+
 /// The columns `cost` and `cost_bound` of a cost.
 pub(super) fn columns(cost: Option<&Cost>) -> (Option<i64>, i64) {
     let bound = cost.map_or(0, |cost| match cost.bound {
         CostBound::Exact => 0,
         CostBound::AtLeast => 1,
-        CostBound::Estimate | CostBound::Unmeasured => 2,
+        CostBound::Estimate | CostBound::Unmeasured => ESTIMATE,
     });
     (cost.map(|cost| cost.total().to_i64()), bound)
 }

@@ -22,6 +22,10 @@ use crate::ledger::tokens::{Class, Classes, Reading};
 const MODEL_INFERRED: i64 = 1;
 const UNDATED: i64 = 2;
 
+pub(super) fn is_undated(flags: i64) -> bool {
+    flags & UNDATED != 0
+}
+
 /// Where requests were found, with what they have in common.
 pub(super) struct Found<'c> {
     pub home: HomeId,
@@ -34,6 +38,8 @@ pub(super) struct Found<'c> {
     labels: Vec<Label>,
     new_lines: u64,
     repeated_lines: u64,
+    /// No door claims them: they are settled as they come.
+    pub history: bool,
 }
 
 /// What requests of one model have in common.
@@ -80,11 +86,22 @@ impl<'c> Found<'c> {
         ))?;
         let insert = c.prepare_cached(
             "INSERT INTO requests (key, home_id, message_id, session_id, at, model_id, role,
-                                   prompt, cached, tool, output, thoughts, flags, cost, cost_bound)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+                                   prompt, cached, tool, output, thoughts, flags, cost, cost_bound, settled)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
         )?;
         let labels = Vec::new();
-        Ok(Self { home, session, project, role, find, insert, labels, new_lines: 0, repeated_lines: 0 })
+        Ok(Self {
+            home,
+            session,
+            project,
+            role,
+            find,
+            insert,
+            labels,
+            new_lines: 0,
+            repeated_lines: 0,
+            history: false,
+        })
     }
 }
 
@@ -141,7 +158,10 @@ impl Applier {
                 Some(kept) => self.again(c, &mut found, request, &kept, now_ms)?,
             }
         }
-        for label in &found.labels {
+        for label in &mut found.labels {
+            if found.history {
+                label.growth.settle_all();
+            }
             self.grow(label.tuple, &label.growth);
         }
         self.count(JOURNAL_LINES, LINE_REQUEST, found.new_lines);
@@ -215,6 +235,7 @@ impl Applier {
             flags,
             price,
             price_bound,
+            found.history,
         ])?;
         if let Some(fresh) = &mut self.fresh {
             fresh.note(key, c.last_insert_rowid());
@@ -293,6 +314,7 @@ impl Applier {
             ownership::reown(c, kept.id, at)?;
         }
         if found.session != kept.session {
+            self.touch(c, kept.session)?;
             ownership::sighted(c, kept.id, at, kept.session, found.session)?;
         }
         Ok(())
@@ -336,13 +358,13 @@ impl Applier {
     }
 }
 
-fn model_name(c: &Connection, model: i64) -> Result<String, StoreError> {
+pub(super) fn model_name(c: &Connection, model: i64) -> Result<String, StoreError> {
     Ok(c.prepare_cached("SELECT name FROM models WHERE id = ?1")?.query_row([model], |row| row.get(0))?)
 }
 
 /// What each class rose by, capped so that the classes rise by no more than
 /// their total (accounting 2.7).
-fn rise(was: &Classes, is: &Classes) -> Classes {
+pub(super) fn rise(was: &Classes, is: &Classes) -> Classes {
     let mut left = is.total().saturating_sub(was.total());
     let mut rise = Classes::default();
     for class in Class::ALL {

@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use super::StoreError;
 use super::apply::Applier;
 use super::counter_names::{LABEL_OVERFLOW, NO_LABEL};
+use crate::ledger::bound::Bound;
 use crate::ledger::evidence::HomeId;
 use crate::ledger::model::Role;
 use crate::ledger::money::{Cost, CostBound, Picodollars};
@@ -17,7 +18,7 @@ use crate::ledger::tokens::{Class, Classes};
 const OTHER: &str = "other";
 
 /// The counter columns of `tuples`, in the order of [`Growth::columns`].
-const COLUMNS: [&str; 19] = [
+const COLUMNS: [&str; 23] = [
     "requests",
     "uncached_input",
     "cached_input",
@@ -37,6 +38,10 @@ const COLUMNS: [&str; 19] = [
     "unpriced_tool_input",
     "unpriced_output",
     "unpriced_thoughts",
+    "settled_exact",
+    "settled_at_least",
+    "settled_cost_exact",
+    "settled_cost_at_least",
 ];
 
 /// What one transaction adds to a label set.
@@ -50,9 +55,24 @@ pub(super) struct Growth {
     pub savings: Picodollars,
     pub surcharge: Picodollars,
     pub unpriced: Classes,
+    /// Tokens and their cost that became final, exact and at least.
+    pub settled: [(u64, Picodollars); 2],
 }
 
 impl Growth {
+    /// Adds tokens that became final, with what of them is priced and not estimated.
+    pub(super) fn settle(&mut self, bound: Bound, tokens: u64, cost: Picodollars) {
+        let (sum, money) = &mut self.settled[usize::from(bound != Bound::Exact)];
+        *sum = sum.saturating_add(tokens);
+        *money += cost;
+    }
+
+    /// All of it became final as a lower bound: history.
+    pub(super) fn settle_all(&mut self) {
+        let cost = self.cost.into_iter().sum();
+        self.settle(Bound::AtLeast, self.tokens.total(), cost);
+    }
+
     /// Adds the cost of tokens, or the gap where they have no price.
     pub(super) fn cost(&mut self, tokens: &Classes, cost: Option<&Cost>) {
         let Some(cost) = cost else {
@@ -87,6 +107,8 @@ impl Growth {
             .chain(tokens(self.tokens))
             .chain(money.map(Picodollars::to_i64))
             .chain(tokens(self.unpriced))
+            .chain(self.settled.map(|(tokens, _)| clamp(tokens)))
+            .chain(self.settled.map(|(_, cost)| cost.to_i64()))
     }
 
     fn add(&mut self, other: &Self) {
@@ -97,6 +119,10 @@ impl Growth {
         self.savings += other.savings;
         self.surcharge += other.surcharge;
         self.unpriced.add(&other.unpriced);
+        for (sum, more) in self.settled.iter_mut().zip(other.settled) {
+            sum.0 = sum.0.saturating_add(more.0);
+            sum.1 += more.1;
+        }
     }
 }
 
@@ -151,6 +177,31 @@ impl Applier {
         if self.overflow.contains(&tuple) {
             self.count(LABEL_OVERFLOW, NO_LABEL, growth.requests);
         }
+    }
+
+    /// Takes back what this transaction added for tokens that were counted
+    /// before: `known` of a request's `tokens`. Answers with what there was to
+    /// take back.
+    pub(super) fn take_back(
+        &mut self,
+        tuple: i64,
+        known: &Classes,
+        tokens: &Classes,
+        requests: u64,
+    ) -> Classes {
+        let mut taken = Classes::default();
+        let Some(growth) = self.growth.get_mut(&tuple) else { return taken };
+        growth.requests = growth.requests.saturating_sub(requests);
+        for class in Class::ALL {
+            let share = known.get(class).min(growth.tokens.get(class));
+            *growth.tokens.get_mut(class) -= share;
+            *taken.get_mut(class) = share;
+            let unpriced = growth.unpriced.get_mut(class);
+            *unpriced = unpriced.saturating_sub(share);
+            let cost = &mut growth.cost[class as usize];
+            *cost = *cost - cost.scaled(share, tokens.get(class));
+        }
+        taken
     }
 
     /// Writes what this transaction added.

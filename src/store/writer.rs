@@ -3,18 +3,21 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::apply::{Applied, Applier};
+use super::doors::{self, Spooled};
 use super::fresh::Fresh;
 use super::pricing::{self, Pricing, Repriced};
-use super::{StoreError, hooks, journals, names, open};
+use super::{StoreError, hooks, journals, names, open, telemetry};
 use crate::ledger::budget::Firing;
+use crate::ledger::doors::{Posted, PostedEvent, SpoolCursor, SpoolStep};
 use crate::ledger::evidence::{Condition, Cursor, HomeId, JournalPath, JournalStep, ProjectFact};
+use crate::ledger::telemetry::{OutfileCursor, OutfileStep, TelemetryBatch};
 
 /// How many messages wait at most: sources block behind them.
 const QUEUE: usize = 64;
@@ -42,6 +45,10 @@ pub trait WriterEvents: Send + Sync {
     fn taken(&self, messages: usize);
     /// A step was refused by compare-and-set.
     fn stale(&self, stale: Stale);
+    /// The same of a spool's; whoever reads none need not know.
+    fn stale_spool(&self, _name: Arc<str>, _cursor: SpoolCursor) {}
+    /// The same of an outfile's.
+    fn stale_outfile(&self, _path: PathBuf, _cursor: OutfileCursor) {}
 }
 
 /// How the writer works.
@@ -64,7 +71,16 @@ enum Message {
     Project(ProjectFact),
     Step(Box<JournalStep>),
     Imported(HomeId),
-    Fired { firing: Firing, delivered: bool },
+    Fired {
+        firing: Firing,
+        delivered: bool,
+    },
+    Spool(Box<SpoolStep>),
+    Posted(Vec<PostedEvent>, SyncSender<Posted>),
+    Telemetry(TelemetryBatch, SyncSender<()>),
+    Outfile(Box<OutfileStep>),
+    /// All journals of a home were read to their ends in a scan begun then.
+    Scanned(HomeId, i64),
     Flush(SyncSender<Result<(), String>>),
     Stop,
 }
@@ -128,6 +144,30 @@ impl Ledger {
     /// What SQLite says.
     pub fn journals(&self, home: HomeId) -> Result<Vec<Stale>, StoreError> {
         journals::all(&self.connection, home)
+    }
+
+    /// The spools that the ledger knows, with how far they were read.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn spools(&self) -> Result<Vec<(Arc<str>, SpoolCursor)>, StoreError> {
+        doors::spools(&self.connection)
+    }
+
+    /// The outfiles that the ledger knows, with how far they were read.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn outfiles(&self) -> Result<Vec<(PathBuf, OutfileCursor)>, StoreError> {
+        telemetry::outfiles(&self.connection)
+    }
+
+    /// Notes that the telemetry receiver is there from now on.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn listens(&self, now_ms: i64) -> Result<(), StoreError> {
+        telemetry::listens(&self.connection, now_ms)
     }
 
     /// Prices every request of the homes that `pricing` names anew: figures
@@ -194,6 +234,59 @@ impl Writer {
         self.send(Message::Fired { firing, delivered })
     }
 
+    /// Hands a spool's step over; blocks while the queue is full.
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`] where the writer ended.
+    pub fn spool(&self, step: SpoolStep) -> Result<(), StoreError> {
+        self.send(Message::Spool(Box::new(step)))
+    }
+
+    /// Hands posted events over and waits until they are committed.
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`] where the writer ended.
+    pub fn posted(&self, events: Vec<PostedEvent>) -> Result<Posted, StoreError> {
+        let (reply, done) = sync_channel(1);
+        self.send(Message::Posted(events, reply))?;
+        done.recv().map_err(|_| StoreError::Stopped)
+    }
+
+    /// Hands telemetry over and waits until it is committed.
+    ///
+    /// # Errors
+    /// [`StoreError::Behind`] where too much waits already, [`StoreError::Stopped`]
+    /// where the writer ended.
+    pub fn telemetry(&self, batch: TelemetryBatch) -> Result<(), StoreError> {
+        let (reply, done) = sync_channel(1);
+        self.events.queued();
+        self.queue.try_send(Message::Telemetry(batch, reply)).map_err(|error| match error {
+            TrySendError::Full(_) => {
+                self.events.taken(1);
+                StoreError::Behind
+            }
+            TrySendError::Disconnected(_) => StoreError::Stopped,
+        })?;
+        done.recv().map_err(|_| StoreError::Stopped)
+    }
+
+    /// Hands an outfile's step over; blocks while the queue is full.
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`] where the writer ended.
+    pub fn outfile(&self, step: OutfileStep) -> Result<(), StoreError> {
+        self.send(Message::Outfile(Box::new(step)))
+    }
+
+    /// Says that all journals of a home were read to their ends, in a scan
+    /// begun at `at` (unix ms): turns that ended before may become final.
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`] where the writer ended.
+    pub fn scanned(&self, home: HomeId, at: i64) -> Result<(), StoreError> {
+        self.send(Message::Scanned(home, at))
+    }
+
     /// Waits until everything handed over before is committed.
     ///
     /// # Errors
@@ -238,6 +331,30 @@ impl Batch {
     }
 }
 
+/// What a transaction leaves to say once it is committed.
+#[derive(Default)]
+struct Done {
+    stale: Vec<Stale>,
+    spools: Vec<(Arc<str>, SpoolCursor)>,
+    outfiles: Vec<(PathBuf, OutfileCursor)>,
+    replies: Vec<Reply>,
+}
+
+enum Reply {
+    Posted(SyncSender<Posted>, Posted),
+    Taken(SyncSender<()>),
+}
+
+impl Reply {
+    /// Nobody waiting any more is no failure.
+    fn send(&self) {
+        match self {
+            Self::Posted(reply, posted) => drop(reply.send(*posted)),
+            Self::Taken(reply) => drop(reply.send(())),
+        }
+    }
+}
+
 struct Work {
     /// A commit failed that may have built the indexes: they are asked for again.
     reindex: bool,
@@ -269,6 +386,9 @@ impl Work {
             let mut batch = batch.messages;
             let result = self.persist(&batch);
             self.events.taken(batch.len());
+            if let Ok(replies) = &result {
+                replies.iter().for_each(Reply::send);
+            }
             let stop = matches!(batch.last(), Some(Message::Stop));
             if let Some(Message::Flush(reply)) = batch.pop() {
                 // Nobody waiting any more is no failure.
@@ -286,17 +406,19 @@ impl Work {
     }
 
     /// Commits a batch, again and again where waiting may help.
-    fn persist(&mut self, batch: &[Message]) -> Result<(), StoreError> {
+    fn persist(&mut self, batch: &[Message]) -> Result<Vec<Reply>, StoreError> {
         let mut blocked = false;
         loop {
             let result = self.commit(batch);
             match result {
-                Ok(stale) => {
+                Ok(done) => {
                     if blocked {
                         self.events.blocked(None);
                     }
-                    stale.into_iter().for_each(|stale| self.events.stale(stale));
-                    return Ok(());
+                    done.stale.into_iter().for_each(|stale| self.events.stale(stale));
+                    done.spools.into_iter().for_each(|(name, cursor)| self.events.stale_spool(name, cursor));
+                    done.outfiles.into_iter().for_each(|(path, to)| self.events.stale_outfile(path, to));
+                    return Ok(done.replies);
                 }
                 Err(error) => {
                     self.applier.forget();
@@ -313,9 +435,9 @@ impl Work {
         }
     }
 
-    fn commit(&mut self, batch: &[Message]) -> Result<Vec<Stale>, StoreError> {
+    fn commit(&mut self, batch: &[Message]) -> Result<Done, StoreError> {
         if batch.iter().all(|message| matches!(message, Message::Flush(_) | Message::Stop)) {
-            return Ok(Vec::new());
+            return Ok(Done::default());
         }
         let started = (self.settings.stopwatch)();
         let now_ms = (self.settings.clock)();
@@ -325,13 +447,15 @@ impl Work {
             None if self.reindex => Fresh::finish(&tx)?,
             _ => {}
         }
-        let mut stale = Vec::new();
+        let mut done = Done::default();
         for message in batch {
             match message {
                 Message::Project(fact) => drop(self.applier.project_fact(&tx, fact)?),
                 Message::Step(step) => match self.applier.step(&tx, step, now_ms)? {
                     Applied::Done => {}
-                    Applied::Stale(cursor, condition) => stale.push((step.path.clone(), cursor, condition)),
+                    Applied::Stale(cursor, condition) => {
+                        done.stale.push((step.path.clone(), cursor, condition));
+                    }
                 },
                 Message::Imported(home) => {
                     self.applier.finish_fresh(&tx)?;
@@ -341,14 +465,34 @@ impl Work {
                     )?;
                 }
                 Message::Fired { firing, delivered } => hooks::note(&tx, firing, *delivered, now_ms)?,
+                Message::Spool(step) => {
+                    if let Spooled::Stale(cursor) = self.applier.spool(&tx, step)? {
+                        done.spools.push((step.name.clone(), cursor));
+                    }
+                }
+                Message::Posted(events, reply) => {
+                    let duplicate = self.applier.posted(&tx, events, now_ms)?;
+                    let accepted = events.len() as u64 - duplicate;
+                    done.replies.push(Reply::Posted(reply.clone(), Posted { accepted, duplicate }));
+                }
+                Message::Telemetry(batch, reply) => {
+                    self.applier.telemetry(&tx, batch, now_ms)?;
+                    done.replies.push(Reply::Taken(reply.clone()));
+                }
+                Message::Outfile(step) => {
+                    if let Some(cursor) = self.applier.outfile(&tx, step, now_ms)? {
+                        done.outfiles.push((step.path.clone(), cursor));
+                    }
+                }
+                Message::Scanned(home, at) => self.applier.scanned(&tx, *home, *at, now_ms)?,
                 Message::Flush(_) | Message::Stop => {}
             }
         }
-        self.applier.flush(&tx)?;
+        self.applier.flush(&tx, now_ms)?;
         tx.commit()?;
         self.reindex = false;
         self.events.committed((self.settings.stopwatch)() - started);
-        Ok(stale)
+        Ok(done)
     }
 
     /// Gives the write-ahead log back. A reader in the way is no failure: next time.

@@ -103,7 +103,7 @@ impl<'a> Backfill<'a> {
         let labels = if !self.known.contains(&own) && self.known.contains(&other) { other } else { own };
         let at = self.sample_at(request.at);
         let growth = self.series.entry(labels).or_default().entry(at).or_default();
-        growth.requests += 1;
+        growth.requests += request.requests;
         growth.tokens.add(&request.reading.classes());
         let cost = request.cost.figure(Bound::Exact);
         if cost.usd.is_some() && cost.bound != CostBound::Estimate && !request.cost.any_unpriced() {

@@ -11,6 +11,7 @@ pub mod budget;
 pub mod doctor;
 pub mod export;
 pub mod http;
+pub mod kit;
 pub mod metrics;
 pub mod money;
 pub mod prices;

@@ -74,6 +74,7 @@ mod tests {
     use crate::ledger::model::Role;
     use crate::ledger::money::{CostBound, CostSum, PriceRow, Rate, Rates, Validity};
     use crate::ledger::tokens::Reading;
+    use crate::store::read::Claim;
 
     #[test]
     fn a_split_adds_up_to_the_amount() {
@@ -117,6 +118,9 @@ mod tests {
             reading,
             model_inferred: false,
             cost: CostSum::from(&cost),
+            above: false,
+            requests: 1,
+            claim: Claim::default(),
         };
         let parts = prices.by_class(&home, "gemini-2.5-pro", &request);
         assert_eq!(parts, Class::ALL.map(|class| cost.classes.get(class)));

@@ -21,6 +21,7 @@ fn without_a_command_help_is_usage() {
         "backfill",
         "prices",
         "doctor",
+        "assets",
         "completions",
         "man",
     ] {

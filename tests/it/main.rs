@@ -7,6 +7,8 @@
 
 mod architecture;
 #[cfg(unix)]
+mod assets;
+#[cfg(unix)]
 mod backfill;
 #[cfg(unix)]
 mod budget;
@@ -40,3 +42,7 @@ mod support;
 mod tail_cases;
 mod tail_programs;
 mod traps;
+#[cfg(unix)]
+mod web_config;
+#[cfg(unix)]
+mod web_config_verdicts;

@@ -39,6 +39,16 @@ impl Picodollars {
         self.0
     }
 
+    /// The share `part` of `whole` of it, rounded down; all of it where there is no whole.
+    #[must_use]
+    pub fn scaled(self, part: u64, whole: u64) -> Self {
+        let (part, whole) = (i128::from(part), i128::from(whole));
+        if whole == 0 {
+            return self;
+        }
+        Self(self.0.checked_mul(part).map_or(self.0 / whole * part, |product| product / whole))
+    }
+
     /// For a column of 64 bits, which ends at 9.2 million US dollars.
     #[must_use]
     pub fn to_i64(self) -> i64 {

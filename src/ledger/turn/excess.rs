@@ -17,6 +17,8 @@ pub struct Part {
     /// Canonical.
     pub model: Arc<str>,
     pub role: Role,
+    /// Billed requests that no journal shows.
+    pub requests: u64,
     /// Component by component what is missing; `cached` may exceed `prompt`
     /// here: tokens that the requests called uncached.
     pub reading: Reading,
@@ -113,34 +115,38 @@ impl Held<'_> {
             prompt if prompt > LONG_PROMPT => Claim::AtLeast,
             _ => Claim::Exact,
         };
-        let mut add = |key: (Role, Arc<str>), reading: Reading| {
-            if reading == Reading::default() {
+        let mut add = |key: (Role, Arc<str>), reading: Reading, requests: u64| {
+            if reading == Reading::default() && requests == 0 {
                 return;
             }
             let claim = if reading.cached > reading.prompt { Claim::Estimate } else { claim };
             match parts.iter_mut().find(|part| (part.role, &part.model) == (key.0, &key.1)) {
-                Some(part) => part.reading = part.reading.plus(reading),
-                None => parts.push(Part { role: key.0, model: key.1, reading, claim }),
+                Some(part) => {
+                    part.reading = part.reading.plus(reading);
+                    part.requests += requests;
+                }
+                None => parts.push(Part { role: key.0, model: key.1, requests, reading, claim }),
             }
         };
-        for (key, said) in self.wide(of) {
+        for (key, (said, requests)) in self.wide(of) {
             let share = said.component_min(left);
             left = left.above(share);
-            add(key, share);
+            add(key, share, requests);
         }
-        add(fallback, left);
+        add(fallback, left, 0);
     }
 
-    /// What wide sources say above the journal, by role and model.
-    fn wide(&self, of: &dyn Fn(Role) -> bool) -> BTreeMap<(Role, Arc<str>), Reading> {
-        let mut above: BTreeMap<(Role, Arc<str>), Reading> = BTreeMap::new();
+    /// What wide sources say above the journal, by role and model: tokens, and requests.
+    fn wide(&self, of: &dyn Fn(Role) -> bool) -> BTreeMap<(Role, Arc<str>), (Reading, u64)> {
+        let mut above: BTreeMap<(Role, Arc<str>), (Reading, u64)> = BTreeMap::new();
         let of_requests = |fits: &dyn Fn(&RequestFact) -> bool| {
             let requests = self.requests.iter().filter(|request| fits(request));
-            requests.fold(Reading::default(), |sum, request| sum.plus(request.reading))
+            requests.fold((Reading::default(), 0), |(sum, count), r| (sum.plus(r.reading), count + 1))
         };
         for (role, model, calls) in self.heard.into_iter().flat_map(|heard| heard.calls(of)) {
-            let held = of_requests(&|request| request.role == role && request.model == *model);
-            above.insert((role, model.clone()), calls.reading.above(held));
+            let (held, count) = of_requests(&|request| request.role == role && request.model == *model);
+            let more = (calls.reading.above(held), calls.answered.saturating_sub(count));
+            above.insert((role, model.clone()), more);
         }
         if !above.is_empty() {
             return above;
@@ -156,11 +162,11 @@ impl Held<'_> {
                 continue;
             }
             // Without roles the statistics of a model hold its subagents' requests too.
-            let held = of_requests(&|r| r.model == model && (named.is_none() || r.role == role));
+            let (held, count) = of_requests(&|r| r.model == model && (named.is_none() || r.role == role));
             let said = statistics(std::slice::from_ref(of_model), held.tool);
-            let more = said.above(held);
             let sum = above.entry((role, model)).or_default();
-            *sum = sum.plus(more);
+            sum.0 = sum.0.plus(said.above(held));
+            sum.1 += of_model.requests.unwrap_or(0).saturating_sub(count);
         }
         above
     }

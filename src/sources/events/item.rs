@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::content;
-use crate::ledger::doors::{DoorEvent, EventKind, Oddity, PostedEvent, TurnResult};
+use crate::ledger::doors::{DoorEvent, EventKind, PostedEvent, TurnResult};
 use crate::ledger::runtime;
 use crate::sources::acp::result::{turn_error, turn_result};
 use crate::sources::raw::{count, name, object, stated, text};
@@ -23,7 +23,11 @@ const TIMES: std::ops::Range<i64> = 1_577_836_800_000..253_402_300_800_000;
 /// What an item is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    Event(Box<PostedEvent>),
+    Event {
+        event: Box<PostedEvent>,
+        /// Its command could not be split (accounting R6).
+        unsplittable: bool,
+    },
     /// Of a kind that this build does not know.
     Unknown,
 }
@@ -110,16 +114,9 @@ pub fn read(json: &RawValue) -> Result<Item, Problem> {
     let kind = raw.kind.and_then(text).ok_or_else(|| Problem::invalid("kind", "a string"))?;
     let Some(kind) = raw.event(&kind, at)? else { return Ok(Item::Unknown) };
     let home = optional(raw.home, "home", PATH_CHARS)?;
-    let (words, odd) = words(raw.command)?;
-    Ok(Item::Event(Box::new(PostedEvent {
-        event_id,
-        host,
-        home,
-        configured_runtime: runtime::configured(&words).map(str::to_owned),
-        remote: runtime::is_remote(&words),
-        odd,
-        event: DoorEvent { at, kind },
-    })))
+    let unsplittable = !can_be_split(raw.command)?;
+    let event = PostedEvent { event_id, host, home, event: DoorEvent { at, kind } };
+    Ok(Item::Event { event: Box::new(event), unsplittable })
 }
 
 impl Raw<'_> {
@@ -192,18 +189,18 @@ fn time(raw: &RawValue) -> Option<i64> {
     TIMES.contains(&at).then_some(at)
 }
 
-/// The words of a command, given as a list or as one line (accounting R6).
-fn words(raw: Option<&RawValue>) -> Result<(Vec<String>, Option<Oddity>), Problem> {
-    let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return Ok((Vec::new(), None)) };
+/// A command is a list of words, or one line that a shell could split
+/// (accounting R6). It is not kept.
+fn can_be_split(raw: Option<&RawValue>) -> Result<bool, Problem> {
+    let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return Ok(true) };
     if let Some(line) = text(raw) {
-        return Ok(match runtime::split(&line) {
-            Some(words) => (words, None),
-            None => (Vec::new(), Some(Oddity::UnsplittableCommand)),
-        });
+        return Ok(runtime::split(&line).is_some());
     }
-    let words = serde_json::from_str(raw.get())
-        .map_err(|_| Problem::invalid("command", "a list of strings, or a string"))?;
-    Ok((words, None))
+    serde_json::from_str::<Vec<&RawValue>>(raw.get())
+        .ok()
+        .filter(|words| words.iter().all(|word| word.get().starts_with('"')))
+        .map(|_| true)
+        .ok_or_else(|| Problem::invalid("command", "a list of strings, or a string"))
 }
 
 #[cfg(test)]

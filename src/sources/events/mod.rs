@@ -12,7 +12,7 @@ pub mod routes;
 
 pub use routes::routes;
 
-use crate::ledger::doors::PostedEvent;
+use crate::ledger::doors::{Posted, PostedEvent};
 
 /// The largest body, in bytes (accounting R72).
 pub const MAX_BODY: usize = 1 << 20;
@@ -26,16 +26,10 @@ pub struct Batch {
     pub events: Vec<PostedEvent>,
     /// Items of a kind that this build does not know.
     pub unknown: u64,
+    /// Commands that no shell could split (accounting R6).
+    pub unsplittable: u64,
     /// Items that cannot be used; see [`item::Problem`].
     pub refused: u64,
-}
-
-/// What became of the events of a batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Posted {
-    pub accepted: u64,
-    /// Events whose id was seen before.
-    pub duplicate: u64,
 }
 
 /// The ledger cannot take anything now: nothing of the batch was taken, and it

@@ -15,7 +15,8 @@ use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
 use super::item::{self, Item, Problem};
-use super::{Batch, Intake, MAX_BODY, MAX_ITEMS, Posted};
+use super::{Batch, Intake, MAX_BODY, MAX_ITEMS};
+use crate::ledger::doors::Posted;
 
 /// Bodies that are taken in at the same time; further ones wait.
 const TAKERS: usize = 4;
@@ -126,7 +127,10 @@ fn read(body: &[u8]) -> Result<(Batch, Vec<ItemError>), Refusal> {
     for (index, item) in items.into_iter().enumerate() {
         let broken = || Problem { code: "malformed_json", message: "the line is no JSON".to_owned() };
         match item.ok_or_else(broken).and_then(item::read) {
-            Ok(Item::Event(event)) => batch.events.push(*event),
+            Ok(Item::Event { event, unsplittable }) => {
+                batch.events.push(*event);
+                batch.unsplittable += u64::from(unsplittable);
+            }
             Ok(Item::Unknown) => batch.unknown += 1,
             Err(Problem { code, message }) => errors.push(ItemError { index, code, message }),
         }

@@ -232,6 +232,7 @@ fn torn(known: &Known) -> Section {
         starts: Vec::new(),
         requests: Vec::new(),
         prompts: None,
+        silent_prompts: Vec::new(),
         undecodable: vec![Undecodable {
             offset: known.cursor.offset,
             len: known.cursor.seen.len.saturating_sub(known.cursor.offset),

@@ -19,7 +19,12 @@ pub struct Sections {
     requests: usize,
     /// Model names already met in this step: one allocation each.
     models: Vec<Arc<str>>,
+    /// The last prompt of the current section has no request yet.
+    unanswered: bool,
 }
+
+/// So many prompts without an answer are told of one by one.
+const MAX_SILENT: usize = 1000;
 
 impl Sections {
     #[must_use]
@@ -31,6 +36,7 @@ impl Sections {
             anomalies: Anomalies::default(),
             requests: 0,
             models: Vec::new(),
+            unanswered: false,
         }
     }
 
@@ -78,6 +84,10 @@ impl Sections {
             let section = self.current();
             let (first, last) = section.prompts.unwrap_or((at, at));
             section.prompts = Some((first.min(at), last.max(at)));
+            if section.silent_prompts.len() < MAX_SILENT {
+                section.silent_prompts.push(at);
+                self.unanswered = true;
+            }
         }
     }
 
@@ -144,7 +154,12 @@ impl Sections {
 
     fn push(&mut self, request: Request) {
         self.requests += 1;
-        self.current().requests.push(request);
+        let answers = request.place != Place::Inside && std::mem::take(&mut self.unanswered);
+        let section = self.current();
+        section.requests.push(request);
+        if answers {
+            section.silent_prompts.pop();
+        }
     }
 
     fn model(&mut self, name: &str) -> Arc<str> {
@@ -179,12 +194,14 @@ impl Sections {
         {
             return self.sections.len() - 1;
         }
+        self.unanswered = false;
         self.sections.push(Section {
             session,
             role,
             starts: Vec::new(),
             requests: Vec::new(),
             prompts: None,
+            silent_prompts: Vec::new(),
             undecodable: Vec::new(),
         });
         self.sections.len() - 1

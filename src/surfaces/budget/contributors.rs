@@ -44,10 +44,6 @@ impl Shares {
         add(&mut self.sessions, session.id);
     }
 
-    pub(super) fn has_session(&self, id: i64) -> bool {
-        self.sessions.contains_key(&id)
-    }
-
     pub(super) fn top(&self, dimensions: &Dimensions) -> Contributors {
         Contributors {
             projects: top(&self.projects, |id| dimensions.projects.get(&id).map(|p| &p.name)),

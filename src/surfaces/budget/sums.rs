@@ -6,10 +6,10 @@ use jiff::tz::TimeZone;
 
 use super::contributors::{Contributors, Shares};
 use super::{Span, time};
-use crate::ledger::bound::{Bound, Reasons};
+use crate::ledger::bound::Bound;
 use crate::ledger::budget::{Period, Scope, Spent};
 use crate::store::StoreError;
-use crate::store::read::{Dimensions, RequestRow, SessionRow, Snapshot};
+use crate::store::read::{Dimensions, Mark, RequestRow, SessionRow, Snapshot};
 
 /// What is asked: whose spend, in the period that is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +83,8 @@ struct Sum {
     shares: Shares,
 }
 
-/// Sums in the making: give it every request ([`Sums::add`]), then the
-/// sessions that never had one.
+/// Sums in the making: give it everything spent ([`Sums::add`]) and every mark
+/// ([`Sums::mark`]).
 pub struct Sums<'a> {
     dimensions: &'a Dimensions,
     zone: &'a TimeZone,
@@ -124,14 +124,13 @@ impl<'a> Sums<'a> {
         start.saturating_sub(DAY)..end.saturating_add(DAY)
     }
 
-    /// Takes a request in. Every figure of this version rests on the journal
-    /// watcher alone, so each is a lower bound (accounting row 38).
+    /// Takes a row of spend in.
     pub fn add(&mut self, request: &RequestRow) {
         let Some(session) = self.dimensions.sessions.get(&request.session_id) else { return };
         if !self.homes.contains(&session.home_id) {
             return;
         }
-        let claim = claim(session);
+        let claim = request.bound(session, false);
         let day = time::date(self.zone, request.at);
         for sum in &mut self.sums {
             if sum.span.holds(day) && sum.matcher.takes(session, Some(request.model_id)) {
@@ -141,31 +140,24 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// The sessions that something was asked in and no request is found of in
-    /// a period asked about.
-    #[must_use]
-    pub fn silent(&self) -> Vec<i64> {
-        let answered = |id: i64| self.sums.iter().any(|sum| sum.shares.has_session(id));
-        let asked = |session: &&SessionRow| {
-            let day = asked_at(session).map(|at| time::date(self.zone, at));
-            self.homes.contains(&session.home_id)
-                && day.is_some_and(|day| self.sums.iter().any(|sum| sum.span.holds(day)))
-        };
-        let sessions = self.dimensions.sessions.values().filter(asked);
-        sessions.map(|session| session.id).filter(|id| !answered(*id)).collect()
-    }
-
-    /// The answers, with those of [`Sums::silent`] that have no request anywhere.
-    #[must_use]
-    pub fn finish(mut self, silent: &[i64]) -> Vec<Tally> {
-        for session in silent.iter().filter_map(|id| self.dimensions.sessions.get(id)) {
-            let Some(day) = asked_at(session).map(|at| time::date(self.zone, at)) else { continue };
-            for sum in &mut self.sums {
-                if sum.span.holds(day) && sum.matcher.takes(session, None) {
-                    sum.spent.add_unmeasured();
-                }
+    /// Takes a turn in, or a session that shows nothing of what it spent.
+    pub fn mark(&mut self, mark: &Mark) {
+        let Some(session) = self.dimensions.sessions.get(&mark.session_id) else { return };
+        let Some(day) = mark.at.map(|at| time::date(self.zone, at)) else { return };
+        let (bound, _) = mark.verdict(false);
+        if bound == Bound::Exact || !self.homes.contains(&session.home_id) {
+            return;
+        }
+        for sum in &mut self.sums {
+            if sum.span.holds(day) && sum.matcher.takes(session, mark.model_id) {
+                sum.spent.add_unmeasured();
             }
         }
+    }
+
+    /// The answers.
+    #[must_use]
+    pub fn finish(self) -> Vec<Tally> {
         let tally = |sum: Sum| Tally {
             span: sum.span,
             spent: sum.spent,
@@ -173,21 +165,6 @@ impl<'a> Sums<'a> {
             unmatched: sum.matcher.is_empty(),
         };
         self.sums.into_iter().map(tally).collect()
-    }
-}
-
-/// What the tokens of a session's requests claim.
-fn claim(session: &SessionRow) -> Bound {
-    if Reasons::of_watched(session.reasons).is_empty() { Bound::Exact } else { Bound::AtLeast }
-}
-
-/// When a person asked, or a part of the journal could not be read
-/// (accounting R19, R40); `None`: headers alone are no spend.
-fn asked_at(session: &SessionRow) -> Option<i64> {
-    match session.prompts {
-        Some((_, last)) => Some(last),
-        None if session.reasons.is_empty() => None,
-        None => session.started_at,
     }
 }
 
@@ -205,24 +182,19 @@ pub(super) fn tally(
     let dimensions = snapshot.dimensions()?;
     let mut sums = Sums::new(&questions, homes, &dimensions, zone, now);
     snapshot.requests(sums.millis(), |request| sums.add(&request))?;
-    let mut silent = Vec::new();
-    for id in sums.silent() {
-        if snapshot.session_requests(id)?.is_empty() {
-            silent.push(id);
-        }
-    }
-    Ok(sums.finish(&silent))
+    snapshot.marks(&dimensions, sums.millis())?.iter().for_each(|mark| sums.mark(mark));
+    Ok(sums.finish())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::bound::Reason;
+    use crate::ledger::bound::{Reason, Reasons};
     use crate::ledger::budget::{Budget, Hook, Threshold};
     use crate::ledger::model::Role;
     use crate::ledger::money::{CostBound, CostSum, Picodollars};
     use crate::ledger::tokens::Reading;
-    use crate::store::read::{HomeRow, ProjectRow};
+    use crate::store::read::{Claim, HomeRow, ProjectRow};
     use crate::surfaces::budget::Line;
 
     fn ms(time: &str) -> i64 {
@@ -246,6 +218,7 @@ mod tests {
             prompts: None,
             reasons: Reasons::NONE,
             source_deleted: false,
+            ..SessionRow::default()
         };
         Dimensions {
             homes: [home(1, "ana"), home(2, "bob")].map(|it| (it.id, it)).into(),
@@ -269,6 +242,9 @@ mod tests {
             reading: Reading::default(),
             model_inferred: false,
             cost: CostSum::priced(Picodollars::new(cents * 10_000_000_000), CostBound::Exact),
+            above: false,
+            requests: 1,
+            claim: Claim::default(),
         }
     }
 
@@ -293,8 +269,10 @@ mod tests {
         let mut sums = Sums::new(&questions, &homes, dimensions, &zone, ms(NOW));
         let millis = sums.millis();
         requests().iter().filter(|it| millis.contains(&it.at)).for_each(|it| sums.add(it));
-        let silent = sums.silent();
-        sums.finish(&silent)
+        let silent = |mark: &Mark| requests().iter().all(|request| request.session_id != mark.session_id);
+        let marks = dimensions.sessions.values().filter_map(SessionRow::silent).filter(silent);
+        marks.for_each(|mark| sums.mark(&mark));
+        sums.finish()
     }
 
     fn shown(tallies: &[Tally]) -> Vec<String> {

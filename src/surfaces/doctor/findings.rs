@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Facts, Finding, HomeFacts, HomeReport, HomeState, LedgerFacts, Level};
+use super::{Facts, Finding, HomeFacts, HomeReport, HomeState, LedgerFacts, Level, listeners};
 use crate::config::CliSettings;
 
 /// All findings, the worst first.
@@ -27,6 +27,11 @@ pub(super) fn all(facts: &Facts, homes: &[HomeReport]) -> Vec<Finding> {
         let fix = "web.listen_address: [\"127.0.0.1:10436\"]";
         findings.push(wrong("listener_refused", format!("serve would not start: {refused}"), fix));
     }
+    if let Some(broken) = &facts.lock_broken {
+        let fix = "correct the file; promtool check web-config FILE judges a web configuration too";
+        findings.push(wrong("lock_broken", format!("serve would not start: {broken}"), fix));
+    }
+    facts.listeners.iter().for_each(|listener| listeners::findings(listener, &mut findings));
     for name in &facts.unknown_variables {
         let message = format!("the variable {name} means nothing to gemgauge; it may be misspelt");
         findings.push(warning("unknown_variable", message, format!("unset {name}")));
@@ -39,11 +44,11 @@ fn wrong(code: &'static str, message: String, fix: impl Into<String>) -> Finding
     Finding { level: Level::Wrong, code, message, fix: Some(fix.into()) }
 }
 
-fn warning(code: &'static str, message: String, fix: impl Into<String>) -> Finding {
+pub(super) fn warning(code: &'static str, message: String, fix: impl Into<String>) -> Finding {
     Finding { level: Level::Warning, code, message, fix: Some(fix.into()) }
 }
 
-fn note(code: &'static str, message: String) -> Finding {
+pub(super) fn note(code: &'static str, message: String) -> Finding {
     Finding { level: Level::Note, code, message, fix: None }
 }
 
@@ -249,6 +254,8 @@ mod tests {
                 ..LedgerFacts::default()
             },
             listener_refused: None,
+            lock_broken: None,
+            listeners: Vec::new(),
             settings: Vec::new(),
             unknown_variables: Vec::new(),
         }
@@ -352,6 +359,9 @@ mod tests {
         assert_eq!(codes(with.clone()), (true, vec!["few_watches", "unknown_variable"]));
         with.watch.enabled = false;
         with.listener_refused = Some("0.0.0.0:10436 can be reached".into());
-        assert_eq!(codes(with), (false, vec!["listener_refused", "unknown_variable"]));
+        assert_eq!(codes(with.clone()), (false, vec!["listener_refused", "unknown_variable"]));
+        with.listener_refused = None;
+        with.lock_broken = Some("web.yml, line 1".into());
+        assert_eq!(codes(with), (false, vec!["lock_broken", "unknown_variable"]));
     }
 }

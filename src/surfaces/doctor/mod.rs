@@ -8,6 +8,7 @@
 //!   (which journals Gemini CLI is about to delete).
 
 mod findings;
+pub mod listeners;
 pub mod look;
 pub mod retention;
 mod text;
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 use serde::{Serialize, Serializer};
 
 use crate::config::{CliSettings, Setting};
+use listeners::Listener;
 use retention::{Doomed, Retention};
 
 /// Everything a diagnosis rests on.
@@ -32,6 +34,10 @@ pub struct Facts {
     pub ledger: LedgerFacts,
     /// Why `serve` would refuse to listen, if it would.
     pub listener_refused: Option<String>,
+    /// Why its locks cannot be used: the web configuration, or the token for writes.
+    pub lock_broken: Option<String>,
+    /// Where it listens; empty where its locks cannot be told.
+    pub listeners: Vec<Listener>,
     pub settings: Vec<Setting>,
     pub unknown_variables: Vec<String>,
 }
@@ -140,6 +146,7 @@ pub struct Diagnosis {
     pub watch: WatchFacts,
     pub watched_directories: u64,
     pub ledger: LedgerFacts,
+    pub listeners: Vec<Listener>,
     pub settings: Vec<SettingReport>,
     #[serde(skip)]
     now: i64,
@@ -210,6 +217,7 @@ impl Diagnosis {
             watched_directories: facts.homes.iter().map(|home| home.directories).sum(),
             watch: facts.watch,
             ledger: facts.ledger,
+            listeners: facts.listeners,
             settings: facts.settings.iter().map(setting).collect(),
             now: facts.now,
         }

@@ -20,6 +20,12 @@ pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()
     write_ledger(&diagnosis.ledger, out)?;
     writeln!(out, "\nWatching")?;
     write_watching(diagnosis, out)?;
+    if !diagnosis.listeners.is_empty() {
+        writeln!(out, "\nListening")?;
+    }
+    for listener in &diagnosis.listeners {
+        writeln!(out, "  {}", listener.sentence())?;
+    }
     writeln!(out, "\nSettings")?;
     let width = diagnosis.settings.iter().map(|setting| setting.key.len()).max().unwrap_or(0);
     for setting in &diagnosis.settings {
@@ -216,6 +222,8 @@ mod tests {
                 serve_pid: Some(4711),
             },
             listener_refused: None,
+            lock_broken: None,
+            listeners: Vec::new(),
             settings: vec![
                 Setting {
                     key: "db",

@@ -8,7 +8,6 @@ use jiff::{Timestamp, ToSpan};
 
 use super::{ExportError, ExportSpec, Grain};
 use crate::config::Pricing;
-use crate::ledger::bound::Reasons;
 use crate::ledger::model::{Role, UNKNOWN};
 use crate::ledger::money::Picodollars;
 use crate::ledger::spend::Spend;
@@ -112,6 +111,13 @@ impl<'a> Reader<'a> {
                 let names = self.names(session, &request);
                 each(&self.row(session, start, end, Some(&message_id), names, sum))?;
             }
+            // What its turns hold above them has no message id.
+            for part in snapshot.session_parts(session.id)?.into_iter().filter(|part| self.wanted(part)) {
+                let mut sum = Sum::default();
+                self.add(&mut sum, session, &part);
+                let (start, end) = (part.at, part.at.saturating_add(1));
+                each(&self.row(session, start, end, None, self.names(session, &part), sum))?;
+            }
         }
         Ok(())
     }
@@ -165,9 +171,8 @@ impl<'a> Reader<'a> {
 
     /// Adds a request with what the report claims of it.
     fn add(&self, sum: &mut Sum, session: &SessionRow, request: &RequestRow) {
-        sum.spend.add_request(request.role, request.reading);
+        request.add_to(&mut sum.spend, session, false);
         sum.spend.add_cost(&request.cost);
-        sum.spend.demote(Reasons::of_watched(session.reasons));
         let model = self.dimensions.models.get(&request.model_id).map_or(UNKNOWN, String::as_str);
         let costs = self.prices.by_class(self.home(session), model, request);
         sum.costs.iter_mut().zip(costs).for_each(|(sum, cost): (&mut Picodollars, _)| *sum += cost);

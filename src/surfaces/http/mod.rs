@@ -5,8 +5,9 @@
 //! - **Out**: the landing page, metrics, health, and JSON.
 //! - **Never**: read the ledger on an async thread, answer a name that is not
 //!   ours, or put a figure together itself.
-//! - **Look first** at [`routes`]: every route on one page.
+//! - **Look first** at [`routes`]: every route on one page; then [`auth`]: who may ask.
 
+pub mod auth;
 mod error;
 mod handlers;
 mod hosts;
@@ -20,6 +21,7 @@ mod views;
 #[cfg(test)]
 mod tests;
 
+pub use auth::{Gate, TlsListener};
 pub use error::ApiError;
 pub use hosts::Hosts;
 pub use query::Query;

@@ -9,7 +9,7 @@ use super::ApiError;
 
 /// What `/api/v1/report/{kind}` takes: the options of `report` that say which
 /// figures, not how to print them.
-pub const REPORT: [&str; 15] = [
+pub const REPORT: [&str; 16] = [
     "all",
     "breakdown",
     "by",
@@ -23,6 +23,7 @@ pub const REPORT: [&str; 15] = [
     "session",
     "since",
     "sort",
+    "strict",
     "timezone",
     "until",
 ];

@@ -42,6 +42,11 @@ impl Readiness {
         if health.writer.blocked.get() {
             readiness.degraded.push("ledger: the writer cannot commit".to_owned());
         }
+        if health.web_config_broken.get() {
+            let message = "web configuration: it has changed and cannot be used, the one before is in force; \
+                           the log says why";
+            readiness.degraded.push(message.to_owned());
+        }
         readiness
     }
 

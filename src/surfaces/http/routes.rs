@@ -10,19 +10,23 @@ use tower_http::limit::RequestBodyLimitLayer;
 
 use crate::config::TelemetryPath;
 
+use super::auth::{self, Guard};
 use super::handlers::{self, MAX_BODY, Shared};
-use super::{Hosts, Views, hosts};
+use super::{Gate, Hosts, Views, hosts};
 
 /// What one listener's router is told.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     pub telemetry_path: TelemetryPath,
     pub hosts: Hosts,
+    pub gate: Arc<Gate>,
+    /// Whether only this machine reaches the listener.
+    pub loopback: bool,
 }
 
 /// The router of one listener. `get` answers `HEAD` too.
 pub fn router(views: Arc<dyn Views>, options: Options) -> Router {
-    let Options { telemetry_path, hosts } = options;
+    let Options { telemetry_path, hosts, gate, loopback } = options;
     let metrics = telemetry_path.as_str();
     Router::new()
         .route("/", get(handlers::root))
@@ -38,7 +42,9 @@ pub fn router(views: Arc<dyn Views>, options: Options) -> Router {
         // The last layer sees a request first.
         .layer(RequestBodyLimitLayer::new(MAX_BODY))
         .layer(from_fn(handlers::bounded_body))
+        .layer(from_fn_with_state(Guard { gate: gate.clone(), loopback }, auth::guard))
         .layer(from_fn_with_state(Arc::new(hosts), hosts::guard))
         .layer(map_response(handlers::guarded_headers))
+        .layer(from_fn_with_state(gate, auth::headers))
         .layer(CompressionLayer::new())
 }

@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::health::Health;
 use crate::ledger::blind_spots::BLIND_SPOTS;
-use crate::store::read::HomeRow;
+use crate::ledger::tokens::Classes;
+use crate::store::read::{Dimensions, HomeRow, OpenTurn};
 
 /// The document, in the order of its keys.
 #[derive(Debug, Serialize)]
@@ -83,6 +84,32 @@ impl State {
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("keys are strings and nothing in it can fail")
+    }
+}
+
+/// A turn that is going on: what is known of it by now. Its tokens are a lower
+/// bound until it ends, null where nothing is measured yet.
+#[must_use]
+pub fn open_turn(turn: &OpenTurn, dimensions: &Dimensions) -> Value {
+    let model = turn.model_id.and_then(|id| dimensions.models.get(&id));
+    serde_json::json!({
+        "started_at": rfc3339(turn.started_at),
+        "model": model,
+        "tokens": turn.figure.map(|figure| Tokens::of(figure.classes())),
+        "bound": turn.bound.as_str(),
+    })
+}
+
+#[derive(Debug, Serialize)]
+struct Tokens {
+    #[serde(flatten)]
+    classes: Classes,
+    total: u64,
+}
+
+impl Tokens {
+    fn of(classes: Classes) -> Self {
+        Self { total: classes.total(), classes }
     }
 }
 

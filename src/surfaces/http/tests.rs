@@ -85,9 +85,18 @@ impl Answer {
     }
 }
 
+fn options() -> Options {
+    Options {
+        telemetry_path: TelemetryPath::default(),
+        hosts: Hosts::loopback([""; 0]),
+        gate: Arc::new(Gate::open(None, None, Arc::default()).expect("nothing to read")),
+        loopback: true,
+    }
+}
+
 fn app(fake: &Arc<Fake>) -> axum::Router {
     let views = Arc::clone(fake) as Arc<dyn Views>;
-    router(views, Options { telemetry_path: TelemetryPath::default(), hosts: Hosts::loopback([""; 0]) })
+    router(views, options())
 }
 
 async fn ask(fake: &Arc<Fake>, method: Method, path: &str, headers: &[(&str, &str)]) -> Answer {
@@ -156,7 +165,8 @@ async fn only_an_answered_get_of_metrics_has_been_seen() {
 
 #[tokio::test]
 async fn the_telemetry_path_can_be_another() {
-    let options = Options { telemetry_path: "/my/metrics".parse().expect("fine"), hosts: Hosts::Any };
+    let telemetry_path = "/my/metrics".parse().expect("fine");
+    let options = Options { telemetry_path, hosts: Hosts::Any, ..options() };
     let app = router(Arc::new(Fake::default()), options);
     for (path, want) in [("/my/metrics", 200), ("/metrics", 404)] {
         let request = Request::get(path).body(Body::empty()).expect("a request");

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 
 use super::family::{Descriptor, Family, Kind, Label};
 use super::tokens::{HOME, MODEL, PROJECT};
-use crate::ledger::bound::{Bound, Reasons};
+use crate::ledger::bound::Bound;
 use crate::ledger::spend::Spend;
 use crate::store::StoreError;
 use crate::store::read::{Snapshot, TupleRow};
@@ -111,10 +111,8 @@ impl Calendar {
             let key = (session.home_id, session.project_id, request.model_id);
             let row = sums.entry(key).or_default();
             let mut spend = Spend::default();
-            spend.add_request(request.role, request.reading);
+            request.add_to(&mut spend, session, false);
             spend.add_cost(&request.cost);
-            // Seen by the journal watcher only (accounting row 38).
-            spend.demote(Reasons::of_watched(session.reasons));
             row.month.add(&spend);
             if request.at >= day {
                 row.today.add(&spend);
@@ -161,7 +159,7 @@ mod tests {
         let mut month = Spend::default();
         month.add_request(Role::Main, Reading { output: 7, ..Reading::default() });
         month.add_cost(&CostSum::priced(Picodollars::from(2_000_000_000_000), CostBound::Exact));
-        month.demote(Reasons::WATCHER_ONLY);
+        month.demote(crate::ledger::bound::Reasons::WATCHER_ONLY);
         let row = CalendarRow {
             home: "ana".into(),
             project: "api".into(),

@@ -15,11 +15,12 @@ use std::time::Duration;
 
 use crate::health::Health;
 use crate::store::StoreError;
-use crate::store::read::{HomeRow, Snapshot, TupleRow};
+use crate::store::read::{CounterRow, HomeRow, SessionSpend, Snapshot, TupleRow};
 
 pub mod budgets;
 pub mod calendar;
 pub mod docs;
+pub mod doors;
 pub mod exposition;
 pub mod family;
 pub mod journals;
@@ -30,6 +31,7 @@ pub mod service;
 pub mod sessions;
 pub mod sources;
 pub mod tokens;
+pub mod turns;
 pub mod zero_first;
 
 #[cfg(test)]
@@ -47,15 +49,17 @@ use service::Fared;
 use zero_first::ZeroFirst;
 
 /// Every metric there is, by subject, in the order of the documentation.
-fn subjects() -> [(&'static str, &'static [&'static Descriptor]); 10] {
+fn subjects() -> [(&'static str, &'static [&'static Descriptor]); 12] {
     [
         ("Spend", &tokens::DESCRIPTORS),
+        ("Turns", &turns::DESCRIPTORS),
         ("Money", &money::DESCRIPTORS),
         ("Calendar", &calendar::DESCRIPTORS),
         ("Budgets", &budgets::DESCRIPTORS),
         ("Sessions", &sessions::DESCRIPTORS),
         ("Journals", &journals::DESCRIPTORS),
         ("Sources", &sources::DESCRIPTORS),
+        ("Doors", &doors::DESCRIPTORS),
         ("Ledger", &ledger::DESCRIPTORS),
         ("Service", &service::DESCRIPTORS),
         ("Process", &process::DESCRIPTORS),
@@ -70,10 +74,14 @@ pub struct LedgerRows {
     pub tuples: Vec<TupleRow>,
     /// (name, label) to value, names of [`crate::store::counter_names`].
     pub counters: BTreeMap<(String, String), u64>,
+    /// Counters of homes by up to two labels.
+    pub home_counters: Vec<CounterRow>,
     /// Journals by state.
     pub journal_states: BTreeMap<String, u64>,
     /// Live sessions by home label.
     pub live_sessions: BTreeMap<String, u64>,
+    /// What live sessions spent, at most `metrics.max_sessions` of them.
+    pub session_spend: Vec<SessionSpend>,
     /// Today's and this month's sums of homes whose first import is done.
     pub calendar: Vec<CalendarRow>,
 }
@@ -83,10 +91,16 @@ impl LedgerRows {
     ///
     /// # Errors
     /// The ledger cannot be read.
-    pub fn read(snapshot: &Snapshot<'_>, now: i64, calendar: &Calendar) -> Result<Self, StoreError> {
+    pub fn read(
+        snapshot: &Snapshot<'_>,
+        now: i64,
+        calendar: &Calendar,
+        max_sessions: usize,
+    ) -> Result<Self, StoreError> {
         let homes = snapshot.homes()?;
         let mut live_sessions: BTreeMap<String, u64> = BTreeMap::new();
-        for home in snapshot.active_sessions(sessions::window(now))?.values() {
+        let live = snapshot.live_sessions(sessions::window(now))?;
+        for home in live.values() {
             if let Some(home) = homes.get(home) {
                 *live_sessions.entry(home.name.clone()).or_default() += 1;
             }
@@ -99,6 +113,8 @@ impl LedgerRows {
             tuples,
             calendar,
             counters: snapshot.counters()?,
+            home_counters: snapshot.home_counters()?,
+            session_spend: snapshot.session_spend(live.keys().copied(), max_sessions)?,
             journal_states: snapshot.journal_states()?,
             live_sessions,
         })
@@ -145,6 +161,14 @@ impl Exporter {
         Self { health, build, db, money, budgets: Arc::default(), zero_first }
     }
 
+    /// Takes the counters of homes that the ledger holds when the process
+    /// begins to serve: they show their values at once.
+    #[must_use]
+    pub fn with_counters(self, existing: &[CounterRow]) -> Self {
+        self.zero_first().release_counters(existing);
+        self
+    }
+
     /// Shows the budgets of this board, too.
     #[must_use]
     pub fn with_budgets(self, budgets: Arc<Board>) -> Self {
@@ -186,7 +210,13 @@ impl Exporter {
             let imported = rows.imported();
             let shown = tokens::shown(&rows.tuples, &imported, &mut self.zero_first(), now, &mut receipt);
             families.extend(tokens::collect(&shown));
+            families.extend(turns::settled(&shown));
             families.extend(money::collect(&shown));
+            let (counters, mut zero_first) = (&rows.home_counters, self.zero_first());
+            families.extend(turns::collect(counters, &imported, &mut zero_first, now, &mut receipt));
+            drop(zero_first);
+            families.extend(doors::collect(&rows.counters));
+            families.extend(sessions::spend(&rows.session_spend, &imported));
             families.extend(calendar::collect(&rows.calendar));
             families.push(sessions::collect(&rows.live_sessions, &imported));
             families.extend(budgets::collect(&self.budgets.read(now)));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::family::{Descriptor, Family, Kind, Label};
-use crate::store::read::SessionRow;
+use crate::store::read::{SessionRow, SessionSpend};
 
 /// A session is live while something happened in it within this time, in ms (interface, HTTP).
 pub const LIVE_MS: i64 = 5 * 60_000;
@@ -11,11 +11,45 @@ pub const LIVE_MS: i64 = 5 * 60_000;
 pub static LIVE: Descriptor = Descriptor {
     name: "gemgauge_live_sessions",
     kind: Kind::Gauge,
-    help: "Sessions with a prompt or a request within the last 5 minutes",
+    help: "Sessions with an open connection, or a prompt or a request within the last 5 minutes",
     labels: &[Label::open("home", "name of the home")],
 };
 
-pub(super) static DESCRIPTORS: [&Descriptor; 1] = [&LIVE];
+const SESSION: [Label; 3] = [
+    Label::open("session_id", "id of a live session"),
+    Label::open("home", "name of the home"),
+    Label::open("project", "name of the project"),
+];
+
+pub static TOKENS: Descriptor = Descriptor {
+    name: "gemgauge_session_tokens",
+    kind: Kind::Gauge,
+    help: "Tokens of live sessions so far, subagents included; gone when the session is idle",
+    labels: &SESSION,
+};
+
+pub static COST: Descriptor = Descriptor {
+    name: "gemgauge_session_cost_usd",
+    kind: Kind::Gauge,
+    help: "Cost of live sessions so far, its priced part; gone when the session is idle",
+    labels: &SESSION,
+};
+
+pub(super) static DESCRIPTORS: [&Descriptor; 3] = [&LIVE, &TOKENS, &COST];
+
+/// What live sessions spent; a session without a price has no cost.
+pub(super) fn spend(rows: &[SessionSpend], imported: &BTreeSet<&str>) -> [Family; 2] {
+    let mut tokens = Family::new(&TOKENS);
+    let mut cost = Family::new(&COST);
+    for row in rows.iter().filter(|row| imported.contains(&*row.home)) {
+        let labels = [&*row.session, &*row.home, &*row.project];
+        tokens.add_count(&labels, row.tokens);
+        if let Some(usd) = row.cost {
+            cost.add(&labels, usd.to_f64());
+        }
+    }
+    [tokens, cost]
+}
 
 /// One sample for each home whose first import is done.
 pub(super) fn collect(live: &BTreeMap<String, u64>, imported: &BTreeSet<&str>) -> Family {
@@ -69,6 +103,7 @@ mod tests {
             prompts: last_prompt.map(|last| (last - 1, last)),
             reasons: Reasons::NONE,
             source_deleted: false,
+            ..SessionRow::default()
         };
         (id, row)
     }

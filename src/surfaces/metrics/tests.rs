@@ -55,6 +55,28 @@ fn rows() -> LedgerRows {
             model: "gemini-2.5-pro".into(),
             ..CalendarRow::default()
         }],
+        home_counters: [
+            ("sessions_started", "proj", "", 3),
+            ("turns", "proj", "exact", 2),
+            ("turn_endings", "end_turn", "", 2),
+        ]
+        .map(|(name, first, second, value)| CounterRow {
+            home: "ana".into(),
+            name: name.into(),
+            first: first.into(),
+            second: second.into(),
+            value,
+            born_at: None,
+        })
+        .into(),
+        session_spend: vec![SessionSpend {
+            session: "b4265a7e-16f4".into(),
+            home: "ana".into(),
+            project: "proj".into(),
+            last_at: NOW,
+            tokens: 1_182,
+            cost: None,
+        }],
     }
 }
 
@@ -139,12 +161,27 @@ fn golden(name: &str, want: &str, got: &str) {
     assert!(got.lines().count() < 250, "{name} is too long to be read");
 }
 
-/// What the golden texts hold: everything but the process's own metrics,
-/// whose names are Prometheus's.
+/// Of turns and doors: long closed lists, in a text of their own.
+fn is_of_turns(family: &Family) -> bool {
+    turns::DESCRIPTORS.iter().chain(&doors::DESCRIPTORS).any(|of| of.name == family.descriptor().name)
+}
+
+/// What the golden texts hold: everything but turns and the process's own
+/// metrics, whose names are Prometheus's.
 fn golden_families() -> Vec<Family> {
     let mut families = exporter().gather(NOW, readings(Ok(rows()))).families;
-    families.retain(|family| !family.descriptor().name.starts_with("process_"));
+    families.retain(|family| !family.descriptor().name.starts_with("process_") && !is_of_turns(family));
     families
+}
+
+#[test]
+fn turns_and_doors_have_a_golden_text_of_their_own() {
+    let mut rows = rows();
+    rows.homes.truncate(1);
+    rows.tuples.truncate(1);
+    let mut families = exporter().gather(NOW, readings(Ok(rows))).families;
+    families.retain(is_of_turns);
+    golden("turns.txt", include_str!("golden/turns.txt"), &Format::Text.encode(&families));
 }
 
 #[test]

@@ -16,7 +16,10 @@ pub(super) const PROJECT: Label =
     Label::open("project", "name of the project; `other` once a home has too many label sets");
 pub(super) const MODEL: Label =
     Label::open("model", "canonical model name, `unknown` where no source names one, or `other`");
-pub(super) const ROLE: Label = Label::open("role", "part the request plays: `main`, `subagent`, or `other`");
+pub(super) const ROLE: Label = Label::open(
+    "role",
+    "part the request plays, in the CLI's words: `main`, `subagent`, `utility_router` and the like, or `other`",
+);
 
 pub static TOKENS: Descriptor = Descriptor {
     name: "gemgauge_tokens_total",

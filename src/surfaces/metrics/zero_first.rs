@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::store::read::TupleRow;
+use crate::store::read::{CounterRow, TupleRow};
 
 /// How long a label set waits for its first scrape, in ms since its birth.
 pub const PATIENCE_MS: i64 = 90_000;
@@ -18,6 +18,14 @@ pub struct ZeroFirst {
     /// Ids of label sets that show their value. Nothing leaves: a counter that
     /// has shown its value must not fall back to 0. Bounded by `metrics.max_tuples`.
     released: BTreeSet<i64>,
+    /// The same of counters of homes, by home, name and labels.
+    released_counters: BTreeSet<CounterKey>,
+}
+
+type CounterKey = (String, String, String, String);
+
+fn key(row: &CounterRow) -> CounterKey {
+    (row.home.clone(), row.name.clone(), row.first.clone(), row.second.clone())
 }
 
 /// The label sets one scrape showed at 0. Hand it back to
@@ -26,6 +34,7 @@ pub struct ZeroFirst {
 #[must_use = "a scrape that is not confirmed has not been seen"]
 pub struct Receipt {
     shown_at_zero: Vec<i64>,
+    counters_at_zero: Vec<CounterKey>,
 }
 
 impl ZeroFirst {
@@ -33,7 +42,28 @@ impl ZeroFirst {
     /// those label sets were exposed before, or are history, and show their value at once.
     #[must_use]
     pub fn new(existing: &[TupleRow]) -> Self {
-        Self { released: existing.iter().map(|row| row.id).collect() }
+        Self { released: existing.iter().map(|row| row.id).collect(), ..Self::default() }
+    }
+
+    /// The same of the counters of homes that the ledger holds then.
+    pub fn release_counters(&mut self, existing: &[CounterRow]) {
+        self.released_counters.extend(existing.iter().map(key));
+    }
+
+    /// Whether a counter of a home stands at 0 at `now` (unix ms). Notes it on
+    /// the receipt if so.
+    pub fn holds_counter(&mut self, row: &CounterRow, now: i64, receipt: &mut Receipt) -> bool {
+        let Some(born_at) = row.born_at else { return false };
+        let key = key(row);
+        if self.released_counters.contains(&key) {
+            return false;
+        }
+        if now.saturating_sub(born_at) >= PATIENCE_MS {
+            self.released_counters.insert(key);
+            return false;
+        }
+        receipt.counters_at_zero.push(key);
+        true
     }
 
     /// Whether the label set stands at 0 at `now` (unix ms). Notes it on the receipt if so.
@@ -53,6 +83,7 @@ impl ZeroFirst {
     /// A scrape has seen these at 0; the next one sees their values.
     pub fn confirm(&mut self, receipt: Receipt) {
         self.released.extend(receipt.shown_at_zero);
+        self.released_counters.extend(receipt.counters_at_zero);
     }
 }
 
@@ -147,7 +178,7 @@ mod tests {
         let mut receipt = Receipt::default();
         assert!(!zero_first.holds(&a, 2, &mut receipt));
         assert!(zero_first.holds(&b, 2, &mut receipt));
-        assert_eq!(receipt, Receipt { shown_at_zero: vec![2] });
+        assert_eq!(receipt, Receipt { shown_at_zero: vec![2], ..Receipt::default() });
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! Requests to rows: a pure function of the ledger's rows and what was asked.
 //!
-//! Every figure of this version rests on the journal watcher alone, so each is
-//! a lower bound for its reasons and those of its session (accounting row 38).
-//! The total is the sum of the rows (accounting 2.8).
+//! Tokens go to the time of their request, or of their turn's end; turn counts
+//! to the turn's start (interface, *Report JSON*). The total is the sum of the rows (accounting 2.8).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +15,11 @@ use super::sort::sort;
 use super::spec::{Dimension, Kind, ReportSpec};
 use super::time;
 use super::tree::{Key, Path, Sum, parts};
-use crate::ledger::bound::Reasons;
+use crate::ledger::bound::Bound;
 use crate::ledger::model::{Role, UNKNOWN};
 use crate::ledger::money::{Billing, CostSum};
 use crate::ledger::spend::Spend;
-use crate::store::read::{Dimensions, RequestRow, SessionRow};
+use crate::store::read::{Dimensions, Mark, RequestRow, SessionRow};
 
 /// A report as every format shows it.
 #[derive(Clone, Debug)]
@@ -91,16 +90,8 @@ pub struct Part {
     pub parts: Vec<Part>,
 }
 
-/// A session without a request in the range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Silent {
-    pub session_id: i64,
-    /// Unix ms of its last prompt, else of its header.
-    pub at: Option<i64>,
-}
-
-/// A report in the making: give it every request ([`Build::add`]), then the
-/// sessions that never had one.
+/// A report in the making: give it everything spent ([`Build::add`]) and every
+/// mark ([`Build::mark`]).
 pub struct Build<'a> {
     spec: &'a ReportSpec,
     money: &'a Money,
@@ -154,12 +145,11 @@ impl<'a> Build<'a> {
 
     /// Whether something at that time is in the range; what has no time is
     /// only in a range that has no end.
-    #[must_use]
-    pub fn covers(&self, at: Option<i64>) -> bool {
+    fn covers(&self, at: Option<i64>) -> bool {
         at.map_or_else(|| self.range.is_all(), |at| self.day(at).is_some())
     }
 
-    /// Takes a request in; those out of range or filtered out change nothing.
+    /// Takes a row of spend in; those out of range or filtered out change nothing.
     pub fn add(&mut self, request: &RequestRow) {
         let Some(day) = self.day(request.at) else { return };
         self.answered.insert(request.session_id);
@@ -169,61 +159,65 @@ impl<'a> Build<'a> {
         let session = self.session(request.session_id);
         let path = self.path(session, Some(day), Some(request.model_id), request.role);
         let sum = self.sums.entry(path).or_default();
-        sum.spend.add_request(request.role, request.reading);
+        request.add_to(&mut sum.spend, session, self.spec.strict);
         if !self.spec.no_cost {
             sum.spend.add_cost(&request.cost);
             if request.cost.any_unpriced() {
                 self.unpriced.insert(request.model_id);
             }
         }
-        sum.spend.demote(Reasons::of_watched(session.reasons));
         sum.saw(Some(request.at));
         sum.models.insert(Some(request.model_id));
         sum.sessions.insert(session.id);
     }
 
-    /// The sessions that may have to be shown though no request of theirs is
-    /// in the range: something was asked, or a part of their journal is
-    /// unknown (not zero), or headers only are wanted too.
-    #[must_use]
-    pub fn silent(&self) -> Vec<Silent> {
-        let wanted = |session: &&SessionRow| {
-            !self.answered.contains(&session.id)
-                && self.selection.passes(session.id, self.unknown_model)
-                && (asked(session) || self.shows_headers())
-        };
-        let sessions = self.dimensions.sessions.values().filter(wanted);
-        sessions
-            .map(|session| Silent {
-                session_id: session.id,
-                at: session.prompts.map(|(_, last)| last).or(session.started_at),
-            })
-            .filter(|silent| silent.at.is_none() || self.covers(silent.at))
-            .collect()
-    }
-
-    fn shows_headers(&self) -> bool {
-        self.spec.all && self.spec.kind == Kind::Sessions
-    }
-
-    fn add_silent(&mut self, silent: &Silent) {
-        let session = self.session(silent.session_id);
-        let day = silent.at.and_then(|at| self.day(at));
-        // Without a day there is no row for it but its own.
-        if day.is_none() && self.spec.kind != Kind::Sessions {
+    /// Takes a turn in, or a session that shows nothing of what it spent;
+    /// those out of range or filtered out change nothing.
+    pub fn mark(&mut self, mark: &Mark) {
+        if !self.covers(mark.at) || !self.dimensions.sessions.contains_key(&mark.session_id) {
             return;
         }
-        let path = self.path(session, day, self.unknown_model, Role::Main);
+        let session = self.session(mark.session_id);
+        let model = mark.model_id.or(self.unknown_model);
+        let day = mark.at.and_then(|at| self.day(at));
+        // Without a day there is no row for it but its own.
+        if !self.selection.passes(session.id, model) || (day.is_none() && self.spec.kind != Kind::Sessions) {
+            return;
+        }
+        self.answered.insert(session.id);
+        let path = self.path(session, day, model, Role::Main);
         let nothing = self.nothing();
         let sum = self.sums.entry(path).or_default();
         sum.spend.add(&nothing);
-        if asked(session) {
-            sum.spend.add_unmeasured();
-            sum.spend.demote(Reasons::of_silent(session.reasons));
+        mark.add_to(&mut sum.spend, self.spec.strict);
+        if !mark.turn && mark.bound == Bound::Unmeasured {
             self.unmeasured += 1;
         }
-        sum.saw(silent.at);
+        sum.saw(mark.at);
         sum.sessions.insert(session.id);
+    }
+
+    /// Sessions of headers only, where they are wanted too.
+    fn headers(&mut self) {
+        if !self.spec.all || self.spec.kind != Kind::Sessions {
+            return;
+        }
+        for session in self.dimensions.sessions.values() {
+            let at = session.started_at;
+            let day = at.and_then(|at| self.day(at));
+            if self.answered.contains(&session.id)
+                || !self.covers(at)
+                || !self.selection.passes(session.id, self.unknown_model)
+            {
+                continue;
+            }
+            let path = self.path(session, day, self.unknown_model, Role::Main);
+            let nothing = self.nothing();
+            let sum = self.sums.entry(path).or_default();
+            sum.spend.add(&nothing);
+            sum.saw(at);
+            sum.sessions.insert(session.id);
+        }
     }
 
     fn path(&self, session: &SessionRow, day: Option<Date>, model: Option<i64>, role: Role) -> Path {
@@ -249,13 +243,13 @@ impl<'a> Build<'a> {
         path
     }
 
-    /// The report, with those of [`Build::silent`] that have no request anywhere.
+    /// The report.
     ///
     /// # Panics
     /// Where a request is of a session that is not in the dimensions.
     #[must_use]
-    pub fn finish(mut self, silent: &[Silent]) -> Report {
-        silent.iter().for_each(|session| self.add_silent(session));
+    pub fn finish(mut self) -> Report {
+        self.headers();
         let mut groups: BTreeMap<Key, Vec<(&Path, &Sum)>> = BTreeMap::new();
         for leaf in &self.sums {
             groups.entry(leaf.0[0].expect("a path begins with its row")).or_default().push(leaf);
@@ -367,16 +361,10 @@ impl<'a> Build<'a> {
     }
 }
 
-/// Whether a session without requests spent something unmeasured: a person
-/// asked, or a part of its journal could not be read (accounting R19, R40).
-fn asked(session: &SessionRow) -> bool {
-    session.prompts.is_some() || !session.reasons.is_empty()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::bound::{Bound, Reason};
+    use crate::ledger::bound::{Reason, Reasons};
     use crate::ledger::tokens::Reading;
     use crate::surfaces::report::sample::{self, report};
 

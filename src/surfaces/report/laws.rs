@@ -22,7 +22,7 @@ use crate::ledger::model::Role;
 use crate::ledger::money::{CostBound, CostSum, Picodollars, PriceList};
 use crate::ledger::spend::Spend;
 use crate::ledger::tokens::{Class, Classes, Reading};
-use crate::store::read::{Dimensions, HomeRow, ProjectRow, RequestRow, SessionRow};
+use crate::store::read::{Claim, Dimensions, HomeRow, ProjectRow, RequestRow, SessionRow};
 
 /// Los Angeles forward and back, Lord Howe back and forward (half an hour),
 /// 23:30 UTC, St John's back across midnight.
@@ -111,6 +111,9 @@ fn world() -> impl Strategy<Value = World> {
                         reading,
                         model_inferred: false,
                         cost: cost(price, &reading),
+                        above: false,
+                        requests: 1,
+                        claim: Claim::default(),
                     }
                 });
             World {
@@ -153,6 +156,7 @@ fn dimensions_of(middle: i64, sessions: Vec<SessionSeed>, names: &[String]) -> D
         prompts: prompt.map(|at| (middle + at, middle + at)),
         reasons: if odd == 2 { Reasons::NONE.with(Reason::TornLine) } else { Reasons::NONE },
         source_deleted: odd == 3,
+        ..SessionRow::default()
     });
     Dimensions {
         homes: homes.map(|home| (home.id, home)).collect(),

@@ -24,6 +24,7 @@ pub mod money;
 mod notes;
 pub(super) mod number;
 pub mod range;
+pub mod reconcile;
 pub mod session;
 mod session_json;
 mod session_text;
@@ -32,6 +33,8 @@ pub mod spec;
 pub mod table;
 pub(super) mod time;
 mod tree;
+pub mod turns;
+mod turns_text;
 mod words;
 
 #[cfg(test)]
@@ -112,17 +115,7 @@ pub fn report(
     let range = spec.range.resolve(spec.kind.default_days(), &spec.timezone, now)?;
     let millis = range.millis(&spec.timezone);
     let mut build = build::Build::new(spec, money, range, &dimensions);
-    snapshot.requests(millis, |request| build.add(&request))?;
-    let mut silent = Vec::new();
-    for mut candidate in build.silent() {
-        if candidate.at.is_none() {
-            let lines = snapshot.session_undecodable(candidate.session_id)?;
-            candidate.at = lines.iter().map(|line| line.at).max();
-        }
-        // What was answered outside the range was measured there.
-        if build.covers(candidate.at) && snapshot.session_requests(candidate.session_id)?.is_empty() {
-            silent.push(candidate);
-        }
-    }
-    Ok(build.finish(&silent))
+    snapshot.requests(millis.clone(), |request| build.add(&request))?;
+    snapshot.marks(&dimensions, millis)?.iter().for_each(|mark| build.mark(mark));
+    Ok(build.finish())
 }

@@ -13,7 +13,7 @@ use crate::ledger::bound::{Reason, Reasons};
 use crate::ledger::model::Role;
 use crate::ledger::money::{Billing, CostSum, Day, PriceList, PriceRow, PriceTable, Rate, Rates, Validity};
 use crate::ledger::tokens::Reading;
-use crate::store::read::{Dimensions, HomeRow, ProjectRow, RequestRow, SessionRow};
+use crate::store::read::{Claim, Dimensions, HomeRow, Mark, ProjectRow, RequestRow, SessionRow};
 
 /// A Monday, the last day of the samples.
 pub(in crate::surfaces) const NOW: &str = "2026-11-30T12:00:00Z";
@@ -37,6 +37,7 @@ pub(in crate::surfaces) fn dimensions() -> Dimensions {
         prompts: Some((ms(started) + 1_000, ms(started) + 60_000)),
         reasons: Reasons::NONE,
         source_deleted: id == 2,
+        ..SessionRow::default()
     };
     let mut torn = session(4, 3, "0c7713fe-21a3-4f08-9a55-1f2e3d4c5b6a", "2026-11-30T10:00:00Z");
     torn.reasons.insert(Reason::TornLine);
@@ -76,6 +77,9 @@ pub(in crate::surfaces) fn request(
         reading,
         model_inferred: false,
         cost: cost(model_id, reading),
+        above: false,
+        requests: 1,
+        claim: Claim::default(),
     }
 }
 
@@ -142,9 +146,10 @@ pub(in crate::surfaces) fn build_of(
     let money = money();
     let mut build = Build::new(spec, &money, range, dimensions);
     requests.iter().for_each(|request| build.add(request));
-    let mut silent = build.silent();
-    silent.retain(|silent| !requests.iter().any(|request| request.session_id == silent.session_id));
-    build.finish(&silent)
+    let silent = |mark: &Mark| requests.iter().all(|request| request.session_id != mark.session_id);
+    let marks = dimensions.sessions.values().filter_map(SessionRow::silent).filter(silent);
+    marks.for_each(|mark| build.mark(&mark));
+    build.finish()
 }
 
 /// Options by name, as a query gives them.

@@ -8,8 +8,9 @@ use jiff::tz::TimeZone;
 
 use super::build::Row;
 use super::money::{Costs, Money, Pays};
+use super::turns::{self, TurnReport};
 use super::{ReportError, json, notes, number, session_text};
-use crate::ledger::bound::{Bound, Reasons};
+use crate::ledger::bound::Bound;
 use crate::ledger::identity::nameless_part;
 use crate::ledger::model::{Role, UNKNOWN, canonical};
 use crate::ledger::money::{Billing, Cost, CostFigure, CostSum, PriceList, PriceRow, Rates, Unpriced};
@@ -71,6 +72,8 @@ pub struct SessionReport {
     pub row: Row,
     /// Oldest first.
     pub requests: Vec<Request>,
+    /// By their start, each with its own story.
+    pub turns: Vec<TurnReport>,
     /// In file order.
     pub undecodable: Vec<UndecodableRow>,
     /// Sentences that say why the figure is what it is.
@@ -90,6 +93,8 @@ pub struct Request {
     pub model: String,
     pub model_inferred: bool,
     pub role: Role,
+    /// A turn claims it.
+    pub in_turn: bool,
     pub tokens: Classes,
     /// What the ledger says it costs.
     pub cost: CostFigure,
@@ -138,10 +143,24 @@ pub fn explain(
     dimensions: &Dimensions,
     session_id: i64,
     money: &Money,
+    now_ms: i64,
 ) -> Result<SessionReport, ReportError> {
     let requests = snapshot.session_requests(session_id)?;
     let undecodable = snapshot.session_undecodable(session_id)?;
-    Ok(build(dimensions, session_id, &requests, undecodable, money))
+    let turned = Turned {
+        turns: turns::turns(&snapshot.session_story(session_id, now_ms)?),
+        parts: snapshot.session_parts(session_id)?,
+    };
+    Ok(build(dimensions, session_id, &requests, turned, undecodable, money))
+}
+
+/// What doors and telemetry add to the requests of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Turned {
+    /// By their start.
+    pub turns: Vec<TurnReport>,
+    /// What they hold above their requests.
+    pub parts: Vec<RequestRow>,
 }
 
 /// The pure part of [`explain`].
@@ -153,6 +172,7 @@ pub fn build(
     dimensions: &Dimensions,
     session_id: i64,
     requests: &[(String, RequestRow)],
+    turned: Turned,
     undecodable: Vec<UndecodableRow>,
     money: &Money,
 ) -> SessionReport {
@@ -161,17 +181,25 @@ pub fn build(
     let pricing = money.pricing(home);
     let mut spend = Spend::default();
     spend.add_cost(&CostSum::default());
-    for (_, request) in requests {
-        spend.add_request(request.role, request.reading);
+    for request in requests.iter().map(|(_, request)| request).chain(&turned.parts) {
+        request.add_to(&mut spend, session, false);
         spend.add_cost(&request.cost);
-        spend.demote(Reasons::of_watched(session.reasons));
     }
-    let unmeasured = requests.is_empty() && (session.prompts.is_some() || !session.reasons.is_empty());
-    if unmeasured {
-        spend.add_unmeasured();
-        spend.demote(Reasons::of_silent(session.reasons));
+    for turn in &turned.turns {
+        if turn.number.is_some() {
+            spend.count_turn(turn.bound);
+        }
+        if turn.bound == Bound::Unmeasured {
+            spend.add_unmeasured();
+        }
+        spend.demote(turn.reasons);
     }
-    spend.demote(session.reasons);
+    if turned.turns.is_empty() {
+        if let Some(silent) = session.silent().filter(|_| requests.is_empty()) {
+            silent.add_to(&mut spend, false);
+        }
+        spend.demote(session.reasons);
+    }
 
     let requests: Vec<Request> = requests
         .iter()
@@ -183,6 +211,7 @@ pub fn build(
                 model: model.to_owned(),
                 model_inferred: request.model_inferred,
                 role: request.role,
+                in_turn: request.claim.turn.is_some(),
                 tokens: request.reading.classes(),
                 cost: request.cost.figure(Bound::Exact),
                 price: Price::of(money, pricing.list, model, request),
@@ -190,17 +219,22 @@ pub fn build(
         })
         .collect();
     let silent = session.prompts.map(|(_, last)| last).or(session.started_at);
-    let mut models: Vec<_> = requests.iter().map(|request| request.model.clone()).collect();
+    let above = turned.turns.iter().flat_map(|turn| &turn.above).map(|part| part.model.to_string());
+    let mut models: Vec<_> = requests.iter().map(|request| request.model.clone()).chain(above).collect();
     models.sort();
     models.dedup();
+    let times = || {
+        let turns = turned.turns.iter().flat_map(|turn| [Some(turn.started_at), turn.ended_at]);
+        requests.iter().map(|request| request.at).chain(turns.flatten())
+    };
     let project = dimensions.projects.get(&session.project_id).map(|project| project.name.clone());
     let row = Row {
         key: session.session.clone(),
         home: home.map(|home| home.name.clone()),
         project: Some(project.unwrap_or_else(|| UNKNOWN.to_owned())),
         started_at: session.started_at,
-        first_at: requests.iter().map(|request| request.at).min().or(silent),
-        last_at: requests.iter().map(|request| request.at).max().or(silent),
+        first_at: times().min().or(silent),
+        last_at: times().max().or(silent),
         models,
         spend,
         pays: Pays::As(pricing.billing),
@@ -208,9 +242,9 @@ pub fn build(
         parts: Vec::new(),
     };
     let costs = costs(money, &row, &requests);
-    let mut story = story(session, &row, &requests, &undecodable);
+    let mut story = story(session, &row, &requests, &turned, &undecodable);
     story.extend(cost_story(&requests));
-    SessionReport { row, requests, undecodable, story, costs, list: pricing.list }
+    SessionReport { row, requests, turns: turned.turns, undecodable, story, costs, list: pricing.list }
 }
 
 fn costs(money: &Money, row: &Row, requests: &[Request]) -> Costs {
@@ -264,16 +298,9 @@ fn cost_story(requests: &[Request]) -> Vec<String> {
     story
 }
 
-/// Why the figure is what it is.
-fn story(
-    session: &SessionRow,
-    row: &Row,
-    requests: &[Request],
-    undecodable: &[UndecodableRow],
-) -> Vec<String> {
-    let spend = &row.spend;
-    let mut story = Vec::new();
-    story.push(match (spend.bound(), spend.requests) {
+/// What a figure of journals alone is.
+fn watched(session: &SessionRow, spend: &Spend) -> String {
+    match (spend.bound(), spend.requests) {
         (Bound::Unmeasured, _) if session.prompts.is_some() => {
             "A person prompted this session, and no answer with token counts was found: \
              what it cost is unknown, not zero."
@@ -292,14 +319,51 @@ fn story(
             "The figure is the sum of the {} requests its journals hold, each counted once.",
             number::thousands(n)
         ),
-    });
+    }
+}
+
+/// What a figure of turns is.
+fn of_turns(requests: &[Request], turned: &Turned) -> Vec<String> {
+    let count = turned.turns.iter().filter(|turn| turn.number.is_some()).count();
+    let turns = if count == 1 { "its 1 turn".to_owned() } else { format!("its {count} turns") };
+    let mut story =
+        vec![format!("The figure is the sum of {turns}: of each the most that any source shows.")];
+    match requests.iter().filter(|request| !request.in_turn).count() {
+        0 => {}
+        1 => story.push("1 request was made outside of them, and only its journal saw it.".to_owned()),
+        n => story.push(format!("{n} requests were made outside of them, and only its journals saw them.")),
+    }
+    story
+}
+
+/// Why the figure is what it is.
+fn story(
+    session: &SessionRow,
+    row: &Row,
+    requests: &[Request],
+    turned: &Turned,
+    undecodable: &[UndecodableRow],
+) -> Vec<String> {
+    let spend = &row.spend;
+    let mut story = Vec::new();
+    if let Some(runtime) = &session.runtime {
+        story.push(format!("Its agent is {runtime}, not Gemini CLI: its turns are listed and not measured."));
+    }
+    if turned.turns.is_empty() {
+        story.push(watched(session, spend));
+    } else {
+        story.extend(of_turns(requests, turned));
+    }
     match spend.subagent_requests {
         0 => {}
-        1 => story.push("1 of them was made by a subagent.".to_owned()),
-        n => story.push(format!("{} of them were made by subagents.", number::thousands(n))),
+        1 => story.push("1 of its requests was made by a subagent.".to_owned()),
+        n => story.push(format!("{} of its requests were made by subagents.", number::thousands(n))),
     }
     if spend.bound() == Bound::AtLeast {
         story.push(format!("It is a lower bound: {}.", notes::why(spend.reasons)));
+    }
+    if let Some(role) = &session.session_role {
+        story.push(format!("It was opened as: {role}."));
     }
     let inferred = requests.iter().filter(|request| request.model_inferred).count();
     match inferred {
@@ -375,6 +439,7 @@ pub(super) mod tests {
             &sample::dimensions(),
             id,
             &requests,
+            Turned::default(),
             if id == 4 { vec![torn] } else { Vec::new() },
             &sample::money(),
         )
@@ -490,7 +555,7 @@ It is a lower bound: seen only by the journal watcher, and journals leave out
         };
         let aliases = PriceTable::new(Vec::new(), vec![alias], None).expect("a table");
         money.table = PriceTable::clone(&money.table).below(aliases).into();
-        build(&dimensions, 1, &[("m1".to_owned(), request)], Vec::new(), &money)
+        build(&dimensions, 1, &[("m1".to_owned(), request)], Turned::default(), Vec::new(), &money)
     }
 
     #[test]

@@ -7,10 +7,13 @@ use super::json::{RowOf, SCHEMA, TokensOf};
 use super::money::Costs;
 use super::session::{Price, Request, SessionReport};
 use super::spec::Kind;
+use super::turns::{SourceReading, TurnReport};
 use super::{json, time};
+use crate::ledger::bound::Reasons;
 use crate::ledger::money::CostFigure;
-use crate::ledger::spend::Source;
-use crate::ledger::tokens::Class;
+use crate::ledger::spend::{Basis, Source};
+use crate::ledger::tokens::{Class, Classes, Reading};
+use crate::ledger::turn::excess::Part;
 use crate::store::read::UndecodableRow;
 use crate::surfaces::money::{Usd, per_million};
 
@@ -30,6 +33,8 @@ impl Serialize for SessionReport {
         )?;
         let sources: Vec<_> = self.row.spend.basis.iter().map(|source| self.seen_by(source)).collect();
         map.serialize_entry("sources", &sources)?;
+        let turns: Vec<_> = self.turns.iter().map(TurnJson::of).collect();
+        map.serialize_entry("turns", &turns)?;
         let requests: Vec<_> =
             self.requests.iter().map(|request| RequestJson::of(request, &self.costs)).collect();
         map.serialize_entry("requests", &requests)?;
@@ -41,21 +46,108 @@ impl Serialize for SessionReport {
 }
 
 impl SessionReport {
-    /// What one source saw. The journal is the only one yet: it saw everything.
+    /// What one source saw, of all turns together.
     fn seen_by(&self, source: Source) -> SourceJson {
-        SourceJson {
-            source: source.as_str(),
-            requests: self.row.spend.requests,
-            tokens: self.row.spend.tokens().map(TokensOf),
+        if source == Source::Journal {
+            let mut tokens = Classes::default();
+            self.requests.iter().for_each(|request| tokens.add(&request.tokens));
+            let tokens = Some(TokensOf(tokens));
+            return SourceJson {
+                source: source.as_str(),
+                requests: Some(self.requests.len() as u64),
+                tokens,
+            };
         }
+        let said =
+            || self.turns.iter().flat_map(|turn| &turn.readings).filter(|reading| reading.source == source);
+        let sum = said().fold(Reading::default(), |sum, reading| sum.plus(reading.reading));
+        let requests = said().map(|reading| reading.requests).sum::<Option<u64>>();
+        let tokens = said().next().map(|_| TokensOf(sum.classes()));
+        SourceJson { source: source.as_str(), requests, tokens }
     }
 }
 
 #[derive(Serialize)]
 struct SourceJson {
     source: &'static str,
+    /// `null`: it does not say.
+    requests: Option<u64>,
+    tokens: Option<TokensOf>,
+}
+
+#[derive(Serialize)]
+struct TurnJson<'r> {
+    /// `null`: calls outside of all turns.
+    number: Option<usize>,
+    started_at: String,
+    ended_at: Option<String>,
+    ending: &'static str,
+    stop_reason: Option<&'r str>,
+    model: &'r str,
+    doors: &'r [&'static str],
     requests: u64,
     tokens: Option<TokensOf>,
+    bound: &'static str,
+    reasons: Reasons,
+    basis: Basis,
+    subagent_tokens: Option<TokensOf>,
+    marker: Option<Marker>,
+    sources: Vec<SourceJson>,
+    /// Tokens of the figure that no journal request holds.
+    above: Vec<AboveJson<'r>>,
+    /// Whether more evidence may still change it.
+    provisional: bool,
+    settled_at: Option<String>,
+    story: &'r [String],
+}
+
+#[derive(Serialize)]
+struct Marker {
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+#[derive(Serialize)]
+struct AboveJson<'r> {
+    model: &'r str,
+    role: &'static str,
+    tokens: TokensOf,
+}
+
+impl<'r> TurnJson<'r> {
+    fn of(turn: &'r TurnReport) -> Self {
+        let source = |said: &SourceReading| SourceJson {
+            source: said.source.as_str(),
+            requests: said.requests,
+            tokens: Some(TokensOf(said.reading.classes())),
+        };
+        let above = |part: &'r Part| AboveJson {
+            model: &part.model,
+            role: part.role.as_str(),
+            tokens: TokensOf(part.reading.classes()),
+        };
+        Self {
+            number: turn.number,
+            started_at: time::iso(turn.started_at),
+            ended_at: turn.ended_at.map(time::iso),
+            ending: turn.ending.as_str(),
+            stop_reason: turn.stop_reason.as_deref(),
+            model: &turn.model,
+            doors: &turn.doors,
+            requests: turn.requests,
+            tokens: turn.tokens.map(TokensOf),
+            bound: turn.bound.as_str(),
+            reasons: turn.reasons,
+            basis: turn.basis,
+            subagent_tokens: turn.subagents.map(TokensOf),
+            marker: turn.marker.map(|(input_tokens, output_tokens)| Marker { input_tokens, output_tokens }),
+            sources: turn.readings.iter().map(source).collect(),
+            above: turn.above.iter().map(above).collect(),
+            provisional: turn.settled_at.is_none(),
+            settled_at: turn.settled_at.map(time::iso),
+            story: &turn.story,
+        }
+    }
 }
 
 #[derive(Serialize)]

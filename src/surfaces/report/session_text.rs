@@ -6,7 +6,7 @@ use super::grid::{self, Grid, Paint, paint};
 use super::money::Pays;
 use super::session::{Price, Request, SessionReport};
 use super::table::{bounded, class_title, figure};
-use super::{number, time};
+use super::{number, time, turns_text};
 use crate::ledger::bound::Bound;
 use crate::ledger::model::Role;
 use crate::ledger::money::{Billing, Tier};
@@ -27,6 +27,9 @@ pub(super) fn write(
         writeln!(out, "{line}")?;
     }
     writeln!(out)?;
+    for line in turns_text::lines(&report.turns, zone, width, color) {
+        writeln!(out, "{line}")?;
+    }
     if !report.requests.is_empty() {
         for line in requests(report, zone, width).lines(color) {
             writeln!(out, "{line}")?;

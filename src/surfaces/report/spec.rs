@@ -29,6 +29,7 @@ pub struct Options {
     pub compact: bool,
     pub all: bool,
     pub no_cost: bool,
+    pub strict: bool,
 }
 
 /// A report that can be made: every word understood.
@@ -49,6 +50,8 @@ pub struct ReportSpec {
     pub all: bool,
     /// Tokens only.
     pub no_cost: bool,
+    /// Classes by prompt results and journals alone (accounting, settled choices).
+    pub strict: bool,
 }
 
 impl ReportSpec {
@@ -67,6 +70,7 @@ impl ReportSpec {
             compact: false,
             all: false,
             no_cost: false,
+            strict: false,
         }
     }
 
@@ -105,6 +109,7 @@ impl ReportSpec {
             compact: options.compact,
             all: options.all,
             no_cost: options.no_cost,
+            strict: options.strict,
         })
     }
 }

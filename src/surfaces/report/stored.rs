@@ -49,6 +49,7 @@ fn step(home: HomeId, session: &str, prompt: &str, answered: Option<&str>) -> Jo
         starts: vec![ms(prompt) - 1_000],
         requests: request.into_iter().collect(),
         prompts: Some((ms(prompt), ms(prompt))),
+        silent_prompts: Vec::new(),
         undecodable: Vec::new(),
     };
     JournalStep {
@@ -127,7 +128,13 @@ fn a_session_is_explained_from_the_ledger() {
     with_ledger(|snapshot| {
         let dimensions = snapshot.dimensions().expect("read");
         let explained = |query: &str| {
-            explain(snapshot, &dimensions, resolve(&dimensions, query)?, &super::sample::money())
+            explain(
+                snapshot,
+                &dimensions,
+                resolve(&dimensions, query)?,
+                &super::sample::money(),
+                ms(super::sample::NOW),
+            )
         };
         let answered = explained("b4").expect("found");
         assert_eq!(answered.requests[0].id, "m-b4265a7e-16f4");

@@ -68,7 +68,22 @@ pub(super) const DOORS: &[Door] = &[
     Door {
         room: "surfaces::http",
         ours: &["ledger", "config", "health", "store::read", "store::StoreError", "surfaces::metrics"],
-        crates: &["axum", "jiff", "serde", "serde_json", "thiserror", "tokio", "tower_http", "tracing"],
+        crates: &[
+            "axum",
+            "base64",
+            "bcrypt",
+            "jiff",
+            "rustls",
+            "serde",
+            "serde_json",
+            "sha2",
+            "subtle",
+            "thiserror",
+            "tokio",
+            "tokio_rustls",
+            "tower_http",
+            "tracing",
+        ],
     },
     Door {
         room: "cli",

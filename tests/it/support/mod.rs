@@ -15,6 +15,8 @@ pub(crate) mod skip;
 #[cfg(unix)]
 pub(crate) mod spool;
 #[cfg(unix)]
+pub(crate) mod tls;
+#[cfg(unix)]
 pub(crate) mod tree;
 
 use std::path::{Path, PathBuf};

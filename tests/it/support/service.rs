@@ -1,6 +1,6 @@
 //! A running `gemgauge serve` and a client that takes nothing for granted.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -33,6 +33,20 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// Reads an answer to its end.
+    pub(crate) fn read(from: &mut impl std::io::Read) -> std::io::Result<Self> {
+        let mut text = String::new();
+        from.read_to_string(&mut text)?;
+        let bad = || std::io::Error::other(format!("no HTTP: {text}"));
+        let (head, body) = text.split_once("\r\n\r\n").ok_or_else(bad)?;
+        let mut lines = head.split("\r\n");
+        let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok()).ok_or_else(bad)?;
+        let header = |line: &str| {
+            line.split_once(':').map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+        };
+        Ok(Self { status, headers: lines.filter_map(header).collect(), body: body.to_owned() })
+    }
+
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -77,7 +91,8 @@ impl Service {
             let ended = child.try_wait().unwrap();
             let said = said.lock().unwrap();
             let address = said.iter().find_map(|line| {
-                line.strip_prefix("gemgauge serves http://")?.split('/').next()?.parse().ok()
+                let at = line.strip_prefix("gemgauge serves http")?.trim_start_matches('s');
+                at.strip_prefix("://")?.split('/').next()?.parse().ok()
             });
             match (address, ended) {
                 (Some(address), _) => Ok(address),
@@ -109,16 +124,7 @@ impl Service {
         let mut stream = TcpStream::connect(self.address)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
         stream.write_all(request.as_bytes())?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        let bad = || std::io::Error::other(format!("no HTTP: {text}"));
-        let (head, body) = text.split_once("\r\n\r\n").ok_or_else(bad)?;
-        let mut lines = head.split("\r\n");
-        let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok()).ok_or_else(bad)?;
-        let header = |line: &str| {
-            line.split_once(':').map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
-        };
-        Ok(Answer { status, headers: lines.filter_map(header).collect(), body: body.to_owned() })
+        Answer::read(&mut stream)
     }
 
     pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {

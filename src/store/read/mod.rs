@@ -6,11 +6,16 @@ use std::ops::Range;
 
 use rusqlite::{Connection, Row, Transaction};
 
-use super::{StoreError, pricing, requests};
+use super::StoreError;
 use crate::ledger::bound::{Reason, Reasons};
-use crate::ledger::model::Role;
-use crate::ledger::money::{CostSum, Picodollars};
-use crate::ledger::tokens::{Class, Classes, Reading};
+use crate::ledger::money::Picodollars;
+use crate::ledger::tokens::{Class, Classes};
+
+mod spend;
+mod turns;
+
+pub use spend::{Claim, Mark, RequestRow};
+pub use turns::{ConnectionRow, CounterRow, OpenTurn, SessionSpend, SessionStory, TurnRow};
 
 /// A home with its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +36,7 @@ pub struct ProjectRow {
 }
 
 /// A session, nameless ones already folded into the session they fit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionRow {
     pub id: i64,
     /// The CLI's session id, or `~` and eight characters.
@@ -48,6 +53,10 @@ pub struct SessionRow {
     pub reasons: Reasons,
     /// No file that held its requests remains.
     pub source_deleted: bool,
+    /// The agent that made it, where that is not Gemini CLI: it is not measured (accounting R1).
+    pub runtime: Option<String>,
+    /// What an orchestrator says it is for (accounting R45).
+    pub session_role: Option<String>,
 }
 
 /// Everything a request row refers to by id.
@@ -57,22 +66,6 @@ pub struct Dimensions {
     pub projects: BTreeMap<i64, ProjectRow>,
     pub models: BTreeMap<i64, String>,
     pub sessions: BTreeMap<i64, SessionRow>,
-}
-
-/// One billed request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestRow {
-    pub id: i64,
-    /// A key of [`Dimensions::sessions`]: its home and project are the session's.
-    pub session_id: i64,
-    pub model_id: i64,
-    pub role: Role,
-    /// When the answer ended, unix ms.
-    pub at: i64,
-    pub reading: Reading,
-    pub model_inferred: bool,
-    /// What it costs at the list price of its own day, or the gap it leaves.
-    pub cost: CostSum,
 }
 
 /// A counter label set with its values.
@@ -96,6 +89,8 @@ pub struct TupleRow {
     pub unpriced: Classes,
     /// What repricing changed since, signed.
     pub cost_adjustment: Picodollars,
+    /// Tokens and their cost that became final, exact and at least.
+    pub settled: [(u64, Picodollars); 2],
 }
 
 /// One journal as `doctor` shows it.
@@ -174,7 +169,8 @@ impl Snapshot<'_> {
         self.each(
             "SELECT s.id, s.session, s.home_id, coalesce(p.folded_into, p.id),
                     (SELECT min(started_at) FROM session_starts WHERE session_id = s.id),
-                    s.first_prompt_at, s.last_prompt_at, s.resolved_to
+                    s.first_prompt_at, s.last_prompt_at, s.resolved_to, s.runtime,
+                    (SELECT max(session_role) FROM connection_sessions WHERE session_id = s.id)
              FROM sessions s JOIN projects p ON p.id = s.project_id",
             [],
             |row| {
@@ -187,6 +183,8 @@ impl Snapshot<'_> {
                     prompts: row.get::<_, Option<i64>>(5)?.zip(row.get(6)?),
                     reasons: Reasons::NONE,
                     source_deleted: false,
+                    runtime: row.get(8)?,
+                    session_role: row.get(9)?,
                 };
                 if let Some(target) = row.get(7)? {
                     folded.push((session.id, target, session.prompts));
@@ -253,54 +251,6 @@ impl Snapshot<'_> {
         Ok(())
     }
 
-    /// Calls `each` for every request with `at` in `range` (unix ms).
-    ///
-    /// # Errors
-    /// What SQLite says.
-    pub fn requests(&self, range: Range<i64>, mut each: impl FnMut(RequestRow)) -> Result<(), StoreError> {
-        let resolved = self.resolved()?;
-        // Sessions know their span: a range of a few days touches their requests only.
-        let from = if range.start == i64::MIN {
-            "requests r"
-        } else {
-            "sessions s CROSS JOIN requests r ON r.session_id = s.id AND s.last_at >= ?1 AND s.first_at < ?2"
-        };
-        self.each(
-            &format!(
-                "SELECT r.id, r.session_id, model_id, role, at, flags, prompt, cached, tool, output, thoughts,
-                        cost, cost_bound
-                 FROM {from} WHERE r.at >= ?1 AND r.at < ?2"
-            ),
-            [range.start, range.end],
-            |row| {
-                each(request(row, &resolved)?);
-                Ok(())
-            },
-        )
-    }
-
-    /// The requests of one session with their message ids, oldest first.
-    ///
-    /// # Errors
-    /// What SQLite says.
-    pub fn session_requests(&self, session_id: i64) -> Result<Vec<(String, RequestRow)>, StoreError> {
-        let resolved = self.resolved()?;
-        let mut requests = Vec::new();
-        self.each(
-            "SELECT id, session_id, model_id, role, at, flags, prompt, cached, tool, output, thoughts,
-                    cost, cost_bound, message_id
-             FROM requests WHERE session_id = ?1
-                OR session_id IN (SELECT id FROM sessions WHERE resolved_to = ?1)
-             ORDER BY at, id",
-            [session_id],
-            |row| {
-                requests.push((row.get(13)?, request(row, &resolved)?));
-                Ok(())
-            },
-        )?;
-        Ok(requests)
-    }
-
     /// Homes by id.
     ///
     /// # Errors
@@ -332,16 +282,6 @@ impl Snapshot<'_> {
             },
         )?;
         Ok(sessions)
-    }
-
-    /// Which session a nameless one is shown as.
-    fn resolved(&self) -> Result<BTreeMap<i64, i64>, StoreError> {
-        let mut resolved = BTreeMap::new();
-        self.each("SELECT id, resolved_to FROM sessions WHERE resolved_to IS NOT NULL", [], |row| {
-            resolved.insert(row.get(0)?, row.get(1)?);
-            Ok(())
-        })?;
-        Ok(resolved)
     }
 
     /// Undecodable lines of one session, in file order.
@@ -386,7 +326,8 @@ impl Snapshot<'_> {
                     t.cost_uncached_input, t.cost_cached_input, t.cost_tool_input, t.cost_output, t.cost_thoughts,
                     t.cost_estimated, t.cache_savings, t.long_context_surcharge,
                     t.unpriced_uncached_input, t.unpriced_cached_input, t.unpriced_tool_input,
-                    t.unpriced_output, t.unpriced_thoughts, t.cost_adjustment
+                    t.unpriced_output, t.unpriced_thoughts, t.cost_adjustment,
+                    t.settled_exact, t.settled_at_least, t.settled_cost_exact, t.settled_cost_at_least
              FROM tuples t CROSS JOIN homes h ON h.id = t.home_id ORDER BY t.id",
             [],
             |row| {
@@ -405,6 +346,7 @@ impl Snapshot<'_> {
                     long_context_surcharge: money(row, 19)?,
                     unpriced: classes(row, 20)?,
                     cost_adjustment: money(row, 25)?,
+                    settled: [(count(row, 26)?, money(row, 28)?), (count(row, 27)?, money(row, 29)?)],
                 });
                 Ok(())
             },
@@ -505,19 +447,4 @@ fn classes(row: &Row<'_>, from: usize) -> rusqlite::Result<Classes> {
 
 fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(i64::unsigned_abs)
-}
-
-fn request(row: &Row<'_>, resolved: &BTreeMap<i64, i64>) -> rusqlite::Result<RequestRow> {
-    let session: i64 = row.get(1)?;
-    let reading = requests::reading(row, 6)?;
-    Ok(RequestRow {
-        id: row.get(0)?,
-        session_id: *resolved.get(&session).unwrap_or(&session),
-        model_id: row.get(2)?,
-        role: requests::role_of(row.get(3)?),
-        at: row.get(4)?,
-        model_inferred: requests::is_model_inferred(row.get(5)?),
-        reading,
-        cost: pricing::sum(row.get(11)?, row.get(12)?, &reading),
-    })
 }

@@ -1,0 +1,347 @@
+//! What front doors saw becomes rows, each event once: a spool's events by the
+//! offset they stand at, posted ones by their id (accounting R71).
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::StoreError;
+use super::apply::Applier;
+use super::counter_names::{DOOR_ODDITIES, EVENTS, NO_LABEL, SAME_MINUTE_LOADS, event_label};
+use super::names;
+use crate::ledger::doors::{
+    Door, DoorEvent, EventKind, Exit, PostedEvent, SpoolCursor, SpoolStep, TurnResult,
+};
+use crate::ledger::evidence::{HomeId, ProjectFact};
+use crate::ledger::model::UNKNOWN;
+
+/// The agent that is measured (accounting R1).
+const GEMINI_CLI: &str = "gemini-cli";
+/// What a command names where it names Gemini CLI (accounting R2).
+const GEMINI: &str = "gemini";
+
+/// What became of a spool's step.
+pub(super) enum Spooled {
+    Done,
+    /// The ledger holds another offset: another process read this spool meanwhile.
+    Stale(SpoolCursor),
+}
+
+/// The spools that the ledger knows, with how far they were read.
+pub(super) fn spools(c: &Connection) -> Result<Vec<(Arc<str>, SpoolCursor)>, StoreError> {
+    let mut statement = c.prepare("SELECT name, offset, ended FROM spools")?;
+    let rows = statement.query_map([], |row| {
+        let offset: i64 = row.get(1)?;
+        Ok((
+            row.get::<_, String>(0)?.into(),
+            SpoolCursor { offset: offset.cast_unsigned(), ended: row.get(2)? },
+        ))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// A process behind a door, as its row has it.
+struct Process {
+    id: i64,
+    door: Door,
+    home: Option<HomeId>,
+}
+
+impl Applier {
+    /// Applies one step of one spool inside the caller's transaction.
+    pub(super) fn spool(&mut self, c: &Connection, step: &SpoolStep) -> Result<Spooled, StoreError> {
+        c.prepare_cached("INSERT OR IGNORE INTO spools (name, offset, ended) VALUES (?1, 0, 0)")?
+            .execute([&*step.name])?;
+        let moved = c
+            .prepare_cached(
+                "UPDATE spools SET offset = ?3, ended = ended OR ?4
+                 WHERE name = ?1 AND offset = ?2 AND (?2 <> ?3 OR NOT ended)",
+            )?
+            .execute(params![&*step.name, step.from.cast_signed(), step.to.cast_signed(), step.ended])?;
+        if moved == 0 {
+            let cursor =
+                c.query_row("SELECT offset, ended FROM spools WHERE name = ?1", [&*step.name], |row| {
+                    Ok(SpoolCursor { offset: row.get::<_, i64>(0)?.cast_unsigned(), ended: row.get(1)? })
+                })?;
+            return Ok(Spooled::Stale(cursor));
+        }
+        let mut door = Door::Acp;
+        for event in &step.events {
+            let process = self.process(c, &step.name, event)?;
+            door = process.door;
+            self.event(c, &process, event)?;
+        }
+        let source = door.as_str();
+        self.count(EVENTS, event_label(source, "accepted"), step.events.len() as u64);
+        self.count(EVENTS, event_label(source, "invalid"), step.broken);
+        self.count(EVENTS, event_label(source, "unknown"), step.unknown);
+        Ok(Spooled::Done)
+    }
+
+    /// Applies events that were posted; says how many were known already.
+    pub(super) fn posted(
+        &mut self,
+        c: &Connection,
+        events: &[PostedEvent],
+        now_ms: i64,
+    ) -> Result<u64, StoreError> {
+        let mut duplicate = 0;
+        for posted in events {
+            let new = c
+                .prepare_cached("INSERT OR IGNORE INTO posted (event_id, at) VALUES (?1, ?2)")?
+                .execute(params![posted.event_id, now_ms])?;
+            if new == 0 {
+                duplicate += 1;
+                continue;
+            }
+            let home = posted.home.as_deref().map(|path| self.home_at(c, path)).transpose()?;
+            let process = self.host(c, &posted.host, home, posted.event.at)?;
+            self.event(c, &process, &posted.event)?;
+        }
+        let accepted = events.len() as u64 - duplicate;
+        self.count(EVENTS, event_label("http", "accepted"), accepted);
+        self.count(EVENTS, event_label("http", "duplicate"), duplicate);
+        Ok(duplicate)
+    }
+
+    /// The process whose spool this is; its first event says what it is.
+    fn process(&mut self, c: &Connection, name: &str, event: &DoorEvent) -> Result<Process, StoreError> {
+        if let Some(known) = find_process(c, name)? {
+            return Ok(known);
+        }
+        let (door, home, configured, remote) = match &event.kind {
+            EventKind::ProcessStarted { door, home, configured_runtime, remote, .. } => {
+                (*door, home.as_deref(), configured_runtime.as_deref(), *remote)
+            }
+            // The first line was lost: whose it is, is not known.
+            _ => (Door::Acp, None, None, false),
+        };
+        let home = home.map(|path| self.home_at(c, path)).transpose()?;
+        c.execute(
+            "INSERT INTO connections (name, door, home_id, configured, remote, started_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![name, door.as_str(), home.map(|home| home.0), configured, remote, event.at],
+        )?;
+        Ok(Process { id: c.last_insert_rowid(), door, home })
+    }
+
+    /// What a host posts is one connection for each of its homes.
+    fn host(
+        &mut self,
+        c: &Connection,
+        host: &str,
+        home: Option<HomeId>,
+        at: i64,
+    ) -> Result<Process, StoreError> {
+        let name = format!("http:{host}:{}", home.map_or(0, |home| home.0));
+        if let Some(known) = find_process(c, &name)? {
+            return Ok(known);
+        }
+        c.execute(
+            "INSERT INTO connections (name, door, home_id, configured, remote, started_at)
+             VALUES (?1, 'http', ?2, 'gemini', 0, ?3)",
+            params![name, home.map(|home| home.0), at],
+        )?;
+        Ok(Process { id: c.last_insert_rowid(), door: Door::Http, home })
+    }
+
+    /// The home at a path; one that is not configured gets a row of its own.
+    fn home_at(&mut self, c: &Connection, path: &str) -> Result<HomeId, StoreError> {
+        let name = std::path::Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or("home");
+        Ok(names::home(c, path, name)?.0)
+    }
+
+    fn event(&mut self, c: &Connection, process: &Process, event: &DoorEvent) -> Result<(), StoreError> {
+        let at = event.at;
+        match &event.kind {
+            EventKind::ProcessStarted { .. } => Ok(()),
+            EventKind::Handshake { name, version } => {
+                c.prepare_cached("UPDATE connections SET runtime = ?2, version = ?3 WHERE id = ?1")?
+                    .execute(params![process.id, name, version])?;
+                Ok(())
+            }
+            EventKind::SessionOpened { session_id, model, resumed, session_role } => {
+                let session = self.door_session(c, process, session_id)?;
+                c.prepare_cached(
+                    "INSERT INTO connection_sessions (connection_id, session_id, opened_at, resumed, session_role)
+                     VALUES (?1, ?2, ?3, ?4, ?5)
+                     ON CONFLICT (connection_id, session_id)
+                     DO UPDATE SET session_role = coalesce(excluded.session_role, session_role)",
+                )?
+                .execute(params![process.id, session, at, resumed, session_role])?;
+                self.model_set(c, process, session, at, model.as_deref())
+            }
+            EventKind::ModelSet { session_id, model } => {
+                let session = self.door_session(c, process, session_id)?;
+                self.model_set(c, process, session, at, model.as_deref())
+            }
+            EventKind::LoadFailed { same_minute, .. } => {
+                self.count(SAME_MINUTE_LOADS, NO_LABEL, u64::from(*same_minute));
+                Ok(())
+            }
+            EventKind::TurnStarted { session_id, turn } => {
+                let session = self.door_session(c, process, session_id)?;
+                insert_turn(c, process, session, turn, at)
+            }
+            EventKind::CancelSent { session_id, turn } => {
+                let session = self.door_session(c, process, session_id)?;
+                c.prepare_cached(
+                    "UPDATE turns SET cancel_sent = 1 WHERE connection_id = ?1 AND session_id = ?2
+                        AND ended_at IS NULL AND (?3 IS NULL OR key = ?3)",
+                )?
+                .execute(params![process.id, session, turn])?;
+                Ok(())
+            }
+            EventKind::TurnEnded { session_id, turn, result } => {
+                let session = self.door_session(c, process, session_id)?;
+                insert_turn(c, process, session, turn, at)?;
+                end_turn(c, process, session, turn, at, result)
+            }
+            EventKind::Lost { .. } => {
+                c.prepare_cached("UPDATE turns SET lossy = 1 WHERE connection_id = ?1 AND ended_at IS NULL")?
+                    .execute([process.id])?;
+                self.dirty_process(c, process.id)
+            }
+            EventKind::Odd { oddity } => {
+                self.count(DOOR_ODDITIES, oddity.as_str(), 1);
+                Ok(())
+            }
+            EventKind::ProcessEnded { exit } => {
+                let (code, signal) = match exit {
+                    Some(Exit::Code(code)) => (Some(code), None),
+                    Some(Exit::Signal(signal)) => (None, Some(signal)),
+                    None => (None, None),
+                };
+                c.prepare_cached(
+                    "UPDATE connections SET ended_at = ?2, exit_code = ?3, exit_signal = ?4
+                     WHERE id = ?1 AND ended_at IS NULL",
+                )?
+                .execute(params![process.id, at, code, signal])?;
+                self.dirty_process(c, process.id)
+            }
+            EventKind::SessionEnded { session_id } => {
+                let session = self.door_session(c, process, session_id)?;
+                c.prepare_cached(
+                    "UPDATE connection_sessions SET ended_at = ?3 WHERE connection_id = ?1 AND session_id = ?2",
+                )?
+                .execute(params![process.id, session, at])?;
+                Ok(())
+            }
+        }
+    }
+
+    /// The session that a door names; before its journal is read, nobody knows its project.
+    fn door_session(&mut self, c: &Connection, process: &Process, id: &str) -> Result<i64, StoreError> {
+        let home = match process.home {
+            Some(home) => home,
+            None => HomeId(c.query_row("SELECT min(id) FROM homes", [], |row| row.get(0))?),
+        };
+        let session = self.outside_session(c, home, id)?;
+        let foreign = c
+            .prepare_cached("SELECT runtime, configured FROM connections WHERE id = ?1")?
+            .query_row([process.id], |row| {
+                Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<String>>(1)?))
+            })?;
+        let runtime = match foreign {
+            (Some(name), _) => (name != GEMINI_CLI).then_some(name),
+            (None, configured) if configured.as_deref() == Some(GEMINI) || process.door == Door::Run => None,
+            (None, configured) => Some(configured.unwrap_or_else(|| UNKNOWN.to_owned())),
+        };
+        c.prepare_cached("UPDATE sessions SET runtime = ?2 WHERE id = ?1 AND runtime IS NOT ?2")?
+            .execute(params![session, runtime])?;
+        Ok(session)
+    }
+
+    /// A session that something else than a journal names.
+    pub(super) fn outside_session(
+        &mut self,
+        c: &Connection,
+        home: HomeId,
+        id: &str,
+    ) -> Result<i64, StoreError> {
+        let project = self.nowhere(c, home)?;
+        let (session, _) = self.session(c, home, &id.into(), project)?;
+        self.turned.insert(session, true);
+        self.dirty.insert(session);
+        Ok(session)
+    }
+
+    /// The project of sessions whose journal was never seen.
+    fn nowhere(&mut self, c: &Connection, home: HomeId) -> Result<i64, StoreError> {
+        let dir: Arc<str> = "".into();
+        if let Some(id) = self.projects.get(&(home, dir.clone())) {
+            return Ok(*id);
+        }
+        self.project_fact(c, &ProjectFact { home, dir, root_name: Some(UNKNOWN.into()), root_hash: None })
+    }
+
+    fn model_set(
+        &mut self,
+        c: &Connection,
+        process: &Process,
+        session: i64,
+        at: i64,
+        model: Option<&str>,
+    ) -> Result<(), StoreError> {
+        c.prepare_cached(
+            "INSERT INTO model_settings (connection_id, session_id, at, model) VALUES (?1, ?2, ?3, ?4)",
+        )?
+        .execute(params![process.id, session, at, model])?;
+        Ok(())
+    }
+
+    /// Every session that a process had a turn in is looked at again.
+    fn dirty_process(&mut self, c: &Connection, process: i64) -> Result<(), StoreError> {
+        let mut statement =
+            c.prepare_cached("SELECT DISTINCT session_id FROM turns WHERE connection_id = ?1")?;
+        for session in statement.query_map([process], |row| row.get(0))? {
+            self.dirty.insert(session?);
+        }
+        Ok(())
+    }
+}
+
+fn find_process(c: &Connection, name: &str) -> Result<Option<Process>, StoreError> {
+    let mut statement = c.prepare_cached("SELECT id, door, home_id FROM connections WHERE name = ?1")?;
+    let process = statement.query_row([name], |row| {
+        let door: String = row.get(1)?;
+        Ok(Process {
+            id: row.get(0)?,
+            door: Door::ALL.into_iter().find(|known| known.as_str() == door).unwrap_or(Door::Acp),
+            home: row.get::<_, Option<i64>>(2)?.map(HomeId),
+        })
+    });
+    Ok(process.optional()?)
+}
+
+fn insert_turn(
+    c: &Connection,
+    process: &Process,
+    session: i64,
+    turn: &str,
+    at: i64,
+) -> Result<(), StoreError> {
+    c.prepare_cached(
+        "INSERT OR IGNORE INTO turns (session_id, connection_id, key, started_at) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute(params![session, process.id, turn, at])?;
+    Ok(())
+}
+
+/// The first answer to a prompt is its answer (accounting R31).
+fn end_turn(
+    c: &Connection,
+    process: &Process,
+    session: i64,
+    turn: &str,
+    at: i64,
+    result: &TurnResult,
+) -> Result<(), StoreError> {
+    let result = serde_json::to_string(result).expect("a turn's result is plain data");
+    c.prepare_cached(
+        "UPDATE turns SET ended_at = ?4, result = ?5
+         WHERE connection_id = ?1 AND session_id = ?2 AND key = ?3 AND ended_at IS NULL",
+    )?
+    .execute(params![process.id, session, turn, at, result])?;
+    Ok(())
+}
