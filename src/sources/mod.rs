@@ -1,7 +1,7 @@
 //! The doors through which evidence comes in: bytes become facts with a cursor.
 //!
-//! - **In**: what Gemini CLI leaves on disk ([`journal`]); later also what it
-//!   says over ACP, in headless statistics, telemetry and quota answers.
+//! - **In**: what Gemini CLI leaves on disk ([`journal`]), what it says over ACP
+//!   ([`acp`]), what front doors noted ([`spool`]) and what a 429 says ([`quota`]).
 //! - **Out**: `ledger::evidence`, in bounded steps that carry the cursor they start from.
 //! - **Never**: touch the ledger's file, write below `.gemini`, or keep a text.
 //! - **Look first** at [`journal::tail`] (one journal, one look) and

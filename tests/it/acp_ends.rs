@@ -142,7 +142,6 @@ fn d2_6_a_signal_to_the_proxy_alone_ends_the_agent_and_all_it_started() {
         assert!(family.iter().all(|pid| runs(*pid)));
         signal(&child, asked);
         let status = child.wait().unwrap();
-        // Python makes an exception of SIGINT, and dies of it all the same.
         assert_eq!(status.signal(), Some(asked.as_raw()), "{asked:?}: {status:?}");
         assert!(family.iter().all(|pid| !runs(*pid)), "{asked:?}");
     }
