@@ -274,7 +274,6 @@ def variable(name, label, values):
         "label": label,
         "datasource": SOURCE,
         "query": {"query": values, "refId": name},
-        "definition": values,
         "refresh": 2,
         "sort": 1,
         "multi": True,

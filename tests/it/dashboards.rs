@@ -1,0 +1,169 @@
+//! Grafana's dashboards and Prometheus's rules: their shape, that they show all
+//! metrics, and what their expressions return on a real Prometheus. No test here
+//! draws a dashboard: there is no Grafana among the packages the tests may install.
+
+mod chain;
+mod lint;
+mod promql;
+mod rules;
+mod run;
+mod world;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::files::json;
+use crate::support::skip::missing;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("dashboards")
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A dashboard of the repository.
+struct Dashboard {
+    uid: &'static str,
+    json: Value,
+}
+
+impl Dashboard {
+    fn all() -> Vec<Self> {
+        ["gemgauge-spend", "gemgauge-quota", "gemgauge-service"]
+            .into_iter()
+            .map(|uid| Self { uid, json: json(&root().join(format!("{uid}.json"))) })
+            .collect()
+    }
+
+    /// Its panels, without the rows between them.
+    fn panels(&self) -> impl Iterator<Item = &Value> {
+        self.json["panels"].as_array().unwrap().iter().filter(|panel| panel["type"] != "row")
+    }
+
+    fn variables(&self) -> impl Iterator<Item = &Value> {
+        self.json["templating"]["list"].as_array().unwrap().iter()
+    }
+
+    fn panel(&self, title: &str) -> &Value {
+        let mut found = self.panels().filter(|panel| panel["title"] == title);
+        let panel = found.next().unwrap_or_else(|| panic!("{} has a panel {title}", self.uid));
+        assert!(found.next().is_none(), "{} has one panel {title}", self.uid);
+        panel
+    }
+
+    /// The expressions of its panels and variables.
+    fn expressions(&self) -> Vec<&str> {
+        let targets = self.panels().flat_map(targets).map(|target| target["expr"].as_str().unwrap());
+        let variables = self.variables().filter_map(|variable| variable["query"]["query"].as_str());
+        targets.chain(variables).collect()
+    }
+}
+
+/// The queries of a panel.
+fn targets(panel: &Value) -> impl Iterator<Item = &Value> {
+    panel["targets"].as_array().unwrap().iter()
+}
+
+/// Names of metrics in text, as they are exposed.
+fn metrics_in(expressions: &[&str]) -> BTreeSet<String> {
+    let selectors = expressions.iter().flat_map(|expression| promql::selectors(expression));
+    selectors.map(|selector| family(&selector.metric)).collect()
+}
+
+/// The family that a series of a histogram belongs to.
+fn family(series: &str) -> String {
+    let histogram = |series: &str| {
+        ["_bucket", "_count", "_sum"].iter().find_map(|end| series.strip_suffix(end)).map(str::to_owned)
+    };
+    histogram(series).unwrap_or_else(|| series.to_owned())
+}
+
+/// Every metric: those that docs/metrics.md lists, which is generated from the
+/// descriptors, and those of the interface that it does not have yet.
+fn metrics() -> BTreeSet<String> {
+    let docs = read(&root().join("../docs/metrics.md"));
+    let (_, reference) = docs.split_once("## Reference").expect("the reference");
+    let (reference, _) = reference.split_once("## Closed lists").expect("the end of the reference");
+    let listed = reference.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let to_come = include_str!("dashboards/names.txt").lines().filter(|line| !line.starts_with('#'));
+    let all: BTreeSet<String> = listed.chain(to_come).map(str::to_owned).collect();
+    assert!(all.contains("gemgauge_tokens_total") && all.contains("process_threads"), "{all:?}");
+    all
+}
+
+#[test]
+fn every_metric_is_on_a_dashboard_or_deliberately_not() {
+    let dashboards = Dashboard::all();
+    let expressions: Vec<_> = dashboards.iter().flat_map(Dashboard::expressions).collect();
+    let shown = metrics_in(&expressions);
+    let list = read(&root().join("not-shown.txt"));
+    let lines = list.lines().filter(|line| !line.starts_with('#'));
+    let hidden: BTreeSet<String> = lines
+        .map(|line| {
+            let (name, reason) = line.split_once(": ").expect("name: reason");
+            assert!(reason.len() > 10, "{name} has a reason");
+            name.to_owned()
+        })
+        .collect();
+    let metrics = metrics();
+    let missed: Vec<_> =
+        metrics.iter().filter(|name| !shown.contains(*name) && !hidden.contains(*name)).collect();
+    assert!(missed.is_empty(), "on no dashboard and not in dashboards/not-shown.txt: {missed:?}");
+    let both: Vec<_> = hidden.intersection(&shown).collect();
+    assert!(both.is_empty(), "on a dashboard and in dashboards/not-shown.txt: {both:?}");
+    // Prometheus makes `up` itself.
+    let known = |name: &&String| *name == "up" || metrics.contains(*name);
+    let unknown: Vec<_> = shown.union(&hidden).filter(|name| !known(name)).collect();
+    assert!(unknown.is_empty(), "there are no such metrics: {unknown:?}");
+}
+
+/// Runs python3 on a file of ours; `None` where it is not installed.
+fn python(program: &Path, args: &[&Path]) -> Option<std::process::Output> {
+    match Command::new(program).arg("-B").args(args).output() {
+        Ok(output) => Some(output),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => panic!("{} does not start: {error}", program.display()),
+    }
+}
+
+#[test]
+fn the_dashboards_are_what_the_script_writes() {
+    let made = tempfile::tempdir().unwrap();
+    let Some(output) = python(Path::new("python3"), &[&root().join("generate"), made.path()]) else {
+        return missing("python3");
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for Dashboard { uid, .. } in Dashboard::all() {
+        let file = format!("{uid}.json");
+        let same = read(&made.path().join(&file)) == read(&root().join(&file));
+        assert!(same, "{file} is not what the script writes: run python3 dashboards/generate");
+    }
+}
+
+#[test]
+fn grafanas_own_types_know_every_key() {
+    // A virtual environment of tests/run.
+    let prefix = std::env::var_os("RECORD_PREFIX").map(PathBuf::from);
+    let Some(python3) = prefix.map(|prefix| prefix.join("grafana/bin/python3")) else {
+        return missing("grafana-foundation-sdk (PyPI)");
+    };
+    let script = root().join("../tests/it/dashboards/round_trip.py");
+    let files: Vec<_> =
+        Dashboard::all().iter().map(|Dashboard { uid, .. }| root().join(format!("{uid}.json"))).collect();
+    let args: Vec<&Path> = std::iter::once(&*script).chain(files.iter().map(PathBuf::as_path)).collect();
+    let Some(output) = python(&python3, &args) else { return missing("grafana-foundation-sdk (PyPI)") };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.is_empty(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+
+    // A slip of the pen is found, or this proves nothing.
+    let dir = tempfile::tempdir().unwrap();
+    let slip = dir.path().join("slip.json");
+    std::fs::write(&slip, read(&files[0]).replace("\"reduceOptions\"", "\"reduceOption\"")).unwrap();
+    let output = python(&python3, &[&script, &slip]).unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains(".options.reduceOption\n"), "{output:?}");
+}
