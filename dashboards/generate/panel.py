@@ -115,7 +115,7 @@ def stat(title, description, unit, expr, *, size=(4, 4), legend="", steps=None, 
         "justifyMode": "auto",
         "orientation": "auto",
         "reduceOptions": reduced(),
-        "textMode": "value_and_name" if names else "value",
+        "textMode": {False: "value", True: "value_and_name", "only": "name"}[names],
     }
     return panel("stat", title, description, unit, targets, size, options, defaults, overrides)
 
@@ -327,7 +327,15 @@ def page():
     }
 
 
-def dashboard(uid, title, description, variables, rows, *, since):
+def annotation(name, expr, text):
+    """A mark on every curve wherever the expression has a value."""
+    return {
+        "name": name, "datasource": SOURCE, "enable": True, "iconColor": BLUE,
+        "expr": expr, "step": "60s", "titleFormat": name, "textFormat": text,
+    }
+
+
+def dashboard(uid, title, description, variables, rows, *, since, annotations=()):
     tags = ["gemgauge", "gemini-cli"]
     return {
         "id": None,
@@ -342,7 +350,7 @@ def dashboard(uid, title, description, variables, rows, *, since):
         "timezone": "browser",
         "refresh": "1m",
         "time": {"from": since, "to": "now"},
-        "annotations": {"list": []},
+        "annotations": {"list": list(annotations)},
         "links": [
             {
                 "type": "dashboards", "title": "gemgauge", "tags": tags[:1], "asDropdown": False,

@@ -1,7 +1,7 @@
 """What is left of the quota, how long it lasts, and whether the answer can be trusted."""
 
 from panel import (
-    BLUE, GREEN, ORANGE, RED, TARGET, YELLOW, bars, column, dashboard, gauges, lines, mapping, stat, states, table,
+    BLUE, GREEN, ORANGE, RED, TARGET, YELLOW, annotation, bars, column, dashboard, gauges, lines, mapping, stat, states, table,
     thresholds, variable,
 )
 from promql import bucket, burn, fresh, least, most, of_home, pace, runs_out_first, seconds_to_reset, series, spent
@@ -54,6 +54,7 @@ def details():
     reported = mapping({0: ("not reported", ORANGE), 1: ("yes", GREEN)})
     runway = f"({fresh('gemgauge_quota_remaining_ratio')}) / ({burn('2h')} > 0)"
     keys = {"model": "Model", "token_type": "Token type", "account": "Account", "cloud_project": "Cloud project"}
+    used_by = series("gemgauge_quota_home_info", ("home", "account"))
     asleep = ("home", "model")
     until = f"max by (home, model) ({series('gemgauge_turn_asleep_until_timestamp_seconds', asleep)} - time() > 0)"
     return [
@@ -72,13 +73,17 @@ def details():
         table("Blocked by", "What says that a bucket is refused: the poll, or a 429.",
               {"model": "Model", "token_type": "Token type", "evidence": "Evidence", "account": "Account"},
               {"Blocked": (f"max by (account, model, token_type, evidence) ({of_home(bucket('gemgauge_quota_blocked'))})"
-                           " == 1", {"mappings": flag})}),
+                           " == 1", {"mappings": flag})}, size=(8, 8)),
         table("Asleep", "Turns that wait for a retry, and how long the last of them still waits.",
               {"home": "Home", "model": "Model"},
               {
                   "Turns": (f"sum by (home, model) ({series('gemgauge_turns_asleep', asleep)}) > 0", {}),
                   "Wakes in": (until, {"unit": "dtdurations"}),
-              }),
+              }, size=(8, 8)),
+        table("Homes and accounts", "Which home is signed in with which account: homes of one account share its buckets.",
+              {"home": "Home", "account": "Account", "cloud_project": "Cloud project"},
+              {"Uses": (f"max by (home, account, cloud_project) ({used_by})", {"mappings": mapping({1: ("yes", GREEN)})})},
+              size=(8, 8)),
     ]
 
 
@@ -108,11 +113,11 @@ def refusals():
     )
     return [
         stat("Refused for quota", "Requests of the selected range refused for the account's quota or rate limit.", "short",
-             spent(rejections), steps=thresholds(GREEN, (1, ORANGE))),
+             spent(rejections), steps=thresholds(GREEN, (1, ORANGE)), size=(4, 8)),
         stat("Exhaustions", "Refusals of the selected range that say the quota is used up.", "short", spent(exhaustions),
-             steps=thresholds(GREEN, (1, RED))),
+             steps=thresholds(GREEN, (1, RED)), size=(4, 8)),
         stat("Refused for capacity", "Google had no capacity: no matter of the quota.", "short", spent(capacity),
-             steps=thresholds("text")),
+             steps=thresholds("text"), size=(4, 8)),
         lines("Refusals by reason", "For the quota or its rate, by the reason Google states.", "short",
               [(increase.format("model, reason", rejections), "{{model}} {{reason}}")], size=(12, 8), bars=True,
               stacked=True),
@@ -132,8 +137,7 @@ def polls():
     maps = mapping({1: ("yes", BLUE)})
     return [
         stat("State", "What each home's quota source is in: off until it is switched on; docs/quota.md has the list.",
-             "none", f"max by (home, state) ({state}) == 1", legend="{{home}}: {{state}}", names=True, size=(8, 6),
-             maps=mapping({1: ("·", "text")})),
+             "none", f"max by (home, state) ({state}) == 1", legend="{{home}}: {{state}}", names="only", size=(8, 6)),
         stat("Observed", "Age of the newest observation of an account. Nothing is polled while no session is live.",
              "dtdurations", age, legend="{{account}}", names=True, size=(8, 6),
              steps=thresholds(GREEN, (900, YELLOW), (3600, "text"))),
@@ -164,4 +168,7 @@ def build():
             ("Polls", polls()),
         ],
         since="now-24h",
+        # What is left rises only by a reset.
+        annotations=[annotation("Resets", f"delta({bucket('gemgauge_quota_remaining_ratio')}[15m]) > 0.05",
+                                "Reset of {{model}}")],
     )

@@ -1,7 +1,7 @@
 """What was spent, on what, and how far the figures can be trusted."""
 
 from panel import (
-    GREEN, ORANGE, RED, TARGET, YELLOW, bars, column, dashboard, figure, lines, link, mapping, override,
+    ABOUT_USD, GREEN, ORANGE, RED, TARGET, YELLOW, bars, column, dashboard, figure, lines, link, mapping, override,
     spend_link, stat, table, thresholds, variable,
 )
 from promql import claims, doubt, estimated, per_hour, series, share, spend_of, spent, unpriced
@@ -68,21 +68,23 @@ def now():
         figure("Tokens", "Tokens of the selected range, all classes.", claims(spent(TOKENS), f"({doubt()})"),
                money=False),
         figure("Requests", "Distinct billed requests found in the selected range.",
-               claims(spent(REQUESTS), f"({doubt()})"), money=False),
+               claims(spent(REQUESTS), f"({doubt()})"), money=False, size=(3, 4)),
+        stat("Turns", "Turns of the selected range, measured or not.", "short",
+             spent(series("gemgauge_turns_total", ("home", "project"))), size=(3, 4)),
         stat("Unmeasured turns", "Turns of the selected range of which nothing was measured. No figure here holds them: "
              "unknown is not zero.", "short", spent(UNMEASURED), steps=thresholds(GREEN, (1, ORANGE)),
-             maps=mapping({0: ("none", GREEN)})),
+             maps=mapping({0: ("none", GREEN)}), size=(4, 4)),
         stat("Lower-bound share", "Share of the tokens settled in the selected range of which more may have been billed. "
              "Settled from journals alone, all of them are.", "percentunit",
              f"sum(increase({SETTLED_BOUND}[$__range])) / (sum(increase({SETTLED}[$__range])) > 0)",
-             steps=thresholds(GREEN, (0.1, YELLOW), (0.5, ORANGE)), decimals=1),
+             steps=thresholds(GREEN, (0.1, YELLOW), (0.5, ORANGE)), decimals=1, size=(4, 4)),
         stat("Prompt from the cache", "Cached input by all input of the selected range, of what was measured.",
-             "percentunit", share(spent(CACHED), spent(PROMPT)), decimals=1),
+             "percentunit", share(spent(CACHED), spent(PROMPT)), decimals=1, size=(4, 4)),
         stat("Cache savings", "What the cached tokens of the selected range would have cost more as uncached ones.",
-             "currencyUSD", spent(spend_of("gemgauge_cache_savings_usd_total")), decimals=2),
+             "currencyUSD", spent(spend_of("gemgauge_cache_savings_usd_total")), decimals=2, size=(3, 4)),
         stat("Long-context surcharge", "What prompts above 200,000 tokens cost more than at the low rates, in the "
              "selected range.", "currencyUSD", spent(spend_of("gemgauge_long_context_surcharge_usd_total")), decimals=2,
-             steps=thresholds("text", (1, ORANGE))),
+             steps=thresholds("text", (1, ORANGE)), size=(3, 4)),
     ]
 
 
@@ -106,6 +108,8 @@ def breakdown():
             "Claim": (f"({doubt(by=[label])}) > bool 0", {"mappings": CLAIM}),
             "Tokens": (spent(TOKENS, [label]), {}),
             "Requests": (spent(REQUESTS, [label]), {}),
+            "Cost a request": (share(spent(COST, [label]), spent(REQUESTS, [label])),
+                               {"unit": "currencyUSD", "decimals": 4}),
             "From the cache": (share(spent(CACHED, [label]), spent(PROMPT, [label])),
                                {"unit": "percentunit", "decimals": 1}),
             "Unpriced tokens": (unpriced(by=[label]), {}),
@@ -140,12 +144,12 @@ def apart():
     adjustment = spend_of("gemgauge_cost_adjustment_usd")
     return [
         stat("Estimated cost", "Cost in the selected range of tokens whose source tells no cache or tool figures: no "
-             "bound either way, and in no other figure of cost here but today's and this month's.", "currency:~ $",
-             estimated(), decimals=2),
+             "bound either way, and in no other figure of cost here but today's and this month's.", ABOUT_USD,
+             estimated(), decimals=2, size=(4, 8)),
         stat("Unpriced tokens", "Tokens of the selected range without a list price: a gap in the cost, never $0.", "short",
-             unpriced(), steps=thresholds(GREEN, (1, ORANGE))),
+             unpriced(), steps=thresholds(GREEN, (1, ORANGE)), size=(4, 8)),
         stat("Repriced", "What repricing changed so far, since the first price of each request: add it to figures of "
-             "cost.", "currencyUSD", f"sum({adjustment})", decimals=2),
+             "cost.", "currencyUSD", f"sum({adjustment})", decimals=2, size=(4, 8)),
         lines("Unpriced tokens by model", "Models to add to the price file.", "short",
               [(f"{spent(spend_of('gemgauge_unpriced_tokens_total'), ['model'], '$__rate_interval')} > 0", "{{model}}")],
               size=(6, 8), bars=True),
@@ -168,9 +172,11 @@ def budgets():
     limit, was, forecast = (of(f"gemgauge_budget_{name}_usd") for name in ("limit", "spent", "forecast"))
     start, end = (of(f"gemgauge_budget_period_{name}_timestamp_seconds") for name in ("start", "end"))
     usd = {"unit": "currencyUSD", "decimals": 2}
+    lasts = f"({limit} - {was}) * (time() - {start}) / ({was} > 0)"
     return [
         table("Budgets", "Each budget in its period. Claim ≥: more may have been spent, so what is left is at most that. "
-              "Pace above 100 %: it will not last. No forecast before 3 % of the period.",
+              "Pace above 100 %: it will not last. Lasts: until the limit at that pace, where that is before the period's end. No "
+              "forecast before 3 % of the period.",
               {"budget": "Budget", "scope": "Scope", "period": "Period", "instance": "Instance"},
               {
                   "Limit": row(limit, **usd),
@@ -182,6 +188,7 @@ def budgets():
                   "Pace": row(f"{was} / {limit} * ({end} - {start}) / (time() - {start} > 0.03 * ({end} - {start}))",
                               unit="percentunit", decimals=0,
                               thresholds=thresholds(GREEN, (1, ORANGE)), cell={"type": "color-text"}),
+                  "Lasts": row(f"({lasts} >= 0) < {end} - time()", unit="dtdurations"),
                   "Ends in": row(f"{end} - time()", unit="dtdurations"),
               }, size=(16, 8), sort="Used"),
         bars("Budgets used", "Spent by limit. A bar may be too short where Claim is ≥, never too long, but for estimates.",
@@ -210,13 +217,13 @@ def evidence():
              f"sort_desc({spent(series('gemgauge_turn_endings_total', ('home',)), ['stop_reason'])})",
              "{{stop_reason}}"),
         stat("Settled cost by claim", "List-price cost settled in the selected range, exact and at least.", "currencyUSD",
-             spent(spend_of("gemgauge_settled_cost_usd_total"), ["bound"]), legend="{{bound}}", names=True, size=(8, 4),
+             spent(spend_of("gemgauge_settled_cost_usd_total"), ["bound"]), legend="{{bound}}", names=True, size=(8, 8),
              decimals=2),
         stat("Changed after settling", "Turns of the selected range that evidence raised or demoted afterwards.", "short",
              spent(series("gemgauge_turn_revisions_total", ("home",)), ["change"]), legend="{{change}}", names=True,
-             size=(4, 4)),
+             size=(4, 8)),
         stat("Late tokens", "Tokens of the selected range that came after their turn had settled.", "short",
-             spent(series("gemgauge_late_tokens_total", ("home",))), size=(4, 4)),
+             spent(series("gemgauge_late_tokens_total", ("home",))), size=(4, 8)),
         lines("Late tokens by class", "Tokens that came after their turn had settled.", "short",
               [(increase.format("class", series("gemgauge_late_tokens_total", ("home",))), "{{class}}")], size=(8, 8),
               bars=True),
@@ -232,9 +239,9 @@ def sessions():
     to_page = link("Explain this session", "${page}/#session=${__value.raw}", new_tab=True)
     return [
         stat("Live sessions", "Sessions with something going on within the last 5 minutes.", "short",
-             f"sum({series('gemgauge_live_sessions', ('home',))})"),
+             f"sum({series('gemgauge_live_sessions', ('home',))})", size=(4, 8)),
         stat("Sessions started", "In the selected range.", "short",
-             spent(series("gemgauge_sessions_started_total", live))),
+             spent(series("gemgauge_sessions_started_total", live)), size=(4, 8)),
         table("Live sessions", "The live sessions that are exposed (metrics.max_sessions). The id leads to the page.",
               {"session_id": "Session", "project": "Project", "home": "Home", "instance": "Instance"},
               {

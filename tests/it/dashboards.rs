@@ -56,11 +56,16 @@ impl Dashboard {
         panel
     }
 
-    /// The expressions of its panels and variables.
+    fn annotations(&self) -> impl Iterator<Item = &Value> {
+        self.json["annotations"]["list"].as_array().unwrap().iter()
+    }
+
+    /// The expressions of its panels, annotations and variables.
     fn expressions(&self) -> Vec<&str> {
         let targets = self.panels().flat_map(targets).map(|target| target["expr"].as_str().unwrap());
         let variables = self.variables().filter_map(|variable| variable["query"]["query"].as_str());
-        targets.chain(variables).collect()
+        let annotations = self.annotations().map(|annotation| annotation["expr"].as_str().unwrap());
+        targets.chain(annotations).chain(variables).collect()
     }
 }
 

@@ -80,6 +80,16 @@ fn findings(dashboard: &Value) -> Vec<String> {
         }
     }
 
+    for annotation in dashboard["annotations"]["list"].as_array().unwrap() {
+        let name = text(annotation, "name");
+        if !is_source(&annotation["datasource"]) {
+            say(name, "asks another source");
+        }
+        for fault in faults(text(annotation, "expr"), &variables) {
+            say(name, &fault);
+        }
+    }
+
     let mut ids = BTreeSet::new();
     for panel in dashboard["panels"].as_array().unwrap() {
         if !ids.insert(panel["id"].as_u64()) || panel["id"].is_null() {

@@ -4,11 +4,16 @@ for each, by its path; exits with 1 if there is any."""
 
 import json
 import pathlib
+import re
 import sys
 
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
+
+
+# What an annotation asks is the data source's own matter, which the types leave out.
+OF_THE_SOURCE = re.compile(r"\.annotations\.list\[\d+\]\.(expr|step|titleFormat|textFormat)")
 
 
 def lost(ours, theirs, path=""):
@@ -37,7 +42,7 @@ def main():
     for file in map(pathlib.Path, sys.argv[1:]):
         ours = json.loads(file.read_text(encoding="utf-8"))
         theirs = json.loads(JSONEncoder().encode(Dashboard.from_json(ours)))
-        found += [f"{file.name}{path}" for path in lost(ours, theirs)]
+        found += [f"{file.name}{path}" for path in lost(ours, theirs) if not OF_THE_SOURCE.fullmatch(path)]
     print("\n".join(found), end="\n" if found else "")
     sys.exit(1 if found else 0)
 

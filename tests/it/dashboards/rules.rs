@@ -170,7 +170,8 @@ fn rules_are_about_metrics_there_are() {
     }
     // What is recorded is used.
     let rules: Vec<Value> = recorded.into_iter().chain(rules("alerts.yml")).collect();
-    let used = |name: &&String| rules.iter().any(|rule| rule["expr"].as_str().unwrap().contains(name.as_str()));
+    let used =
+        |name: &&String| rules.iter().any(|rule| rule["expr"].as_str().unwrap().contains(name.as_str()));
     let idle: Vec<_> = names.iter().filter(|name| !used(name)).collect();
     assert!(idle.is_empty(), "{idle:?}");
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::world::{END, TUPLES, Tuple, open_metrics};
 use super::{Dashboard, targets};
+use crate::backfill::{backfill, demo, reported};
 use crate::prometheus::Prometheus;
 use crate::support::poll::until;
 use crate::support::skip::missing;
@@ -105,6 +106,10 @@ fn answers(prometheus: &Prometheus, dashboard: &Dashboard) {
                 silent.push(format!("{} {}: {}", panel["title"], target["refId"], target["expr"]));
             }
         }
+    }
+    for annotation in dashboard.annotations() {
+        let expression = substituted(annotation["expr"].as_str().unwrap(), &[]);
+        assert!(!ask(prometheus, &expression, false).is_empty(), "{}: {expression}", annotation["name"]);
     }
     assert!(silent.is_empty(), "{}: nothing comes of\n{}", dashboard.uid, silent.join("\n"));
 }
@@ -210,12 +215,44 @@ fn spend(prometheus: &Prometheus, dashboard: &Dashboard) {
     assert!((last(&got[0]) / wanted - 1.0).abs() < 0.02, "{got:?}, wanted {wanted}");
 
     let budgets = dashboard.panel("Budgets");
-    for (heading, wanted) in
-        [("Spent", 30.0), ("Used", 0.3), ("Pace", 0.6), ("Claim", 1.0), ("Forecast", 60.0)]
-    {
+    let day = 86_400.0;
+    let (team, web) = ("team", "web");
+    for (heading, wanted) in [
+        ("Spent", &[(team, 30.0), (web, 15.0)][..]),
+        ("Used", &[(team, 0.3), (web, 0.75)]),
+        ("Pace", &[(team, 0.6), (web, 1.5)]),
+        ("Claim", &[(team, 1.0), (web, 1.0)]),
+        ("Forecast", &[(team, 60.0), (web, 30.0)]),
+        ("Ends in", &[(team, 15.0 * day), (web, 15.0 * day)]),
+        // A dollar a day: five are left. The other lasts longer than its period.
+        ("Lasts", &[(web, 5.0 * day)]),
+    ] {
         let got = rows(prometheus, budgets, column(budgets, heading), &[]);
-        assert_eq!(got[0]["metric"]["scope"], "all", "{heading}: {got:?}");
-        close(&by("budget", &got), &BTreeMap::from([("team".to_owned(), wanted)]), heading);
+        assert!(got.iter().all(|row| row["metric"]["period"] == "month"), "{heading}: {got:?}");
+        let wanted = wanted.iter().map(|(budget, value)| ((*budget).to_owned(), *value)).collect();
+        close(&by("budget", &got), &wanted, heading);
+    }
+}
+
+/// The same panels over what `gemgauge backfill` writes of the demo home say what the report says.
+#[test]
+fn the_demo_homes_week_is_on_the_spend_dashboard() {
+    let sandbox = demo();
+    let history = backfill(&sandbox, &["--step", "1m"]);
+    let Some(prometheus) = prometheus_of(sandbox.path(), &history) else { return missing("prometheus") };
+    let dashboard = &Dashboard::all()[0];
+    let reported = reported(&sandbox);
+    for (title, label) in [("By project", "project"), ("By model", "model")] {
+        let panel = dashboard.panel(title);
+        for (heading, at) in [("Tokens", 0), ("Requests", 1)] {
+            let mut wanted = BTreeMap::<String, f64>::new();
+            for ((project, model), figures) in &reported {
+                let key = if label == "project" { project } else { model };
+                *wanted.entry(key.clone()).or_default() += figures[at] as f64;
+            }
+            let got = rows(&prometheus, panel, column(panel, heading), &[]);
+            close(&by(label, &got), &wanted, &format!("{title}, {heading}"));
+        }
     }
 }
 

@@ -266,7 +266,10 @@ impl World {
         let bucket = |model: &str| format!("{account},model=\"{model}\",token_type=\"REQUESTS\"");
         for (model, left, gain) in [("gemini-2.5-pro", 0.2, 0.02), ("gemini-2.5-flash", 0.9, 0.0001)] {
             let labels = bucket(model);
-            self.gauge("gemgauge_quota_remaining_ratio", &labels, left);
+            // A reset within the last hour.
+            let before = if left > 0.5 { 0.1 } else { left };
+            let remaining = move |at| if at > END - 3600 { left } else { before };
+            self.add("gemgauge_quota_remaining_ratio", A, labels.clone(), START, remaining);
             self.counter("gemgauge_quota_consumed_ratio_total", &labels, gain);
         }
         for (model, reported) in [("gemini-2.5-pro", 1.0), ("gemini-2.5-flash", 1.0), ("gemini-3-pro", 0.0)] {
@@ -297,16 +300,21 @@ impl World {
         self.gauge("gemgauge_turn_asleep_until_timestamp_seconds", model, (END + 1800) as f64);
     }
 
-    /// Half of the period has passed, and 30 of 100 dollars are spent.
+    /// Half of the period has passed. Of one budget 30 of 100 dollars are spent,
+    /// of the other 15 of 20.
     fn budgets(&mut self) {
-        let team = "budget=\"team\"";
-        self.gauge("gemgauge_budget_limit_usd", team, 100.0);
-        self.gauge("gemgauge_budget_spent_usd", team, 30.0);
-        self.gauge("gemgauge_budget_spent_exact", team, 0.0);
-        self.gauge("gemgauge_budget_forecast_usd", team, 60.0);
-        self.gauge("gemgauge_budget_period_start_timestamp_seconds", team, (END - 15 * DAY) as f64);
-        self.gauge("gemgauge_budget_period_end_timestamp_seconds", team, (END + 15 * DAY) as f64);
-        self.gauge("gemgauge_budget_info", "budget=\"team\",period=\"month\",scope=\"all\"", 1.0);
+        for (budget, scope, limit, spent) in
+            [("team", "all", 100.0, 30.0), ("web", "project web", 20.0, 15.0)]
+        {
+            let labels = format!("budget=\"{budget}\"");
+            self.gauge("gemgauge_budget_limit_usd", &labels, limit);
+            self.gauge("gemgauge_budget_spent_usd", &labels, spent);
+            self.gauge("gemgauge_budget_spent_exact", &labels, 0.0);
+            self.gauge("gemgauge_budget_forecast_usd", &labels, 2.0 * spent);
+            self.gauge("gemgauge_budget_period_start_timestamp_seconds", &labels, (END - 15 * DAY) as f64);
+            self.gauge("gemgauge_budget_period_end_timestamp_seconds", &labels, (END + 15 * DAY) as f64);
+            self.gauge("gemgauge_budget_info", &format!("{labels},period=\"month\",scope=\"{scope}\""), 1.0);
+        }
     }
 
     fn service(&mut self) {
