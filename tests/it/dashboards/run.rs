@@ -261,19 +261,18 @@ fn the_demo_homes_week_is_on_the_spend_dashboard() {
 /// nothing is unmeasured and everything has a price; an estimate where one is in it.
 fn claims(prometheus: &Prometheus, dashboard: &Dashboard) {
     let day = 86_400;
-    let all = |_: &Tuple| true;
-    let web = |tuple: &Tuple| tuple.project == "web";
-    let ops = |tuple: &Tuple| tuple.project == "ops (x)";
-    let api = |tuple: &Tuple| tuple.project == "api";
     // Cost over a range leaves estimates out: there it is a bound, where the calendar's sum is an estimate.
-    let worlds: [(&[(&str, &str)], fn(&Tuple) -> bool, &str, &str); 4] = [
-        (&[], all, "C", "B"),
-        (&[("project", "web")], web, "B", "B"),
+    for (project, calendar, range) in [
+        (None, "C", "B"),
+        (Some("web"), "B", "B"),
         // All of its tokens are settled as exact, but for a turn a day that is unmeasured.
-        (&[("project", OPS)], ops, "C", "B"),
-        (&[("project", "api")], api, "A", "A"),
-    ];
-    for (chosen, of, calendar, range) in worlds {
+        (Some("ops (x)"), "C", "B"),
+        (Some("api"), "A", "A"),
+    ] {
+        let escaped = if project == Some("ops (x)") { Some(OPS) } else { project };
+        let chosen: Vec<_> = escaped.map(|project| ("project", project)).into_iter().collect();
+        let chosen = chosen.as_slice();
+        let tuples = || TUPLES.iter().filter(|tuple| project.is_none_or(|project| tuple.project == project));
         // Eight days are all that Prometheus has.
         for (title, window, claim) in [
             ("Today", day, calendar),
@@ -282,10 +281,10 @@ fn claims(prometheus: &Prometheus, dashboard: &Dashboard) {
             ("30 days", 8 * day, range),
             ("Selected range", WEEK, range),
         ] {
-            let cost = TUPLES.iter().filter(|tuple| of(tuple)).map(|tuple| tuple.cost(window)).sum();
+            let cost = tuples().map(|tuple| tuple.cost(window)).sum();
             claimed(prometheus, dashboard.panel(title), chosen, claim, cost);
         }
-        let tokens = TUPLES.iter().filter(|tuple| of(tuple)).map(|tuple| tuple.tokens(WEEK) as f64).sum();
+        let tokens = tuples().map(|tuple| tuple.tokens(WEEK) as f64).sum();
         claimed(prometheus, dashboard.panel("Tokens"), chosen, range, tokens);
     }
     let by_project = dashboard.panel("By project");
