@@ -335,7 +335,7 @@ def annotation(name, expr, text):
     }
 
 
-def dashboard(uid, title, description, variables, rows, *, since, annotations=()):
+def dashboard(uid, title, description, variables, rows, *, since, refresh="1m", annotations=()):
     tags = ["gemgauge", "gemini-cli"]
     return {
         "id": None,
@@ -348,7 +348,7 @@ def dashboard(uid, title, description, variables, rows, *, since, annotations=()
         "schemaVersion": 39,
         "version": 1,
         "timezone": "browser",
-        "refresh": "1m",
+        "refresh": refresh,
         "time": {"from": since, "to": "now"},
         "annotations": {"list": list(annotations)},
         "links": [

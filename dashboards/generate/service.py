@@ -45,9 +45,10 @@ def health():
              maps=mapping({0: ("had", GREEN), 1: ("none, by interval", YELLOW)})),
         stat("Label overflow", "Label sets beyond the limit of their home, counted under other, in the selected range.",
              "short", spent(series("gemgauge_label_overflow_total")), steps=thresholds(GREEN, (1, YELLOW))),
-        stat("Runtime mismatch", "Evidence in the selected range that names another runtime than the one it came from.",
+        stat("Runtime mismatch", "Sessions of the selected range whose command names another program than the agent itself does.",
              "short", spent(series("gemgauge_runtime_mismatch_total")), steps=thresholds(GREEN, (1, YELLOW))),
-        stat("Same-minute loads", "Sessions loaded twice within a minute, in the selected range: their files share a name.",
+        stat("Same-minute loads", "Sessions of the selected range that were loaded in the minute they were made: the load fails, and they "
+             "cannot be resumed.",
              "short", spent(series("gemgauge_same_minute_loads_total")), steps=thresholds(GREEN, (1, YELLOW))),
         stat("Notices given up", "Notices of budgets that the webhook never took, in the selected range.", "short",
              spent(series("gemgauge_webhook_deliveries_total", result="gave_up")), steps=thresholds(GREEN, (1, RED))),

@@ -272,4 +272,6 @@ def build():
             ("Sessions", sessions()),
         ],
         since="now-7d",
+        # A month of every counter is read for a figure of 30 days.
+        refresh="5m",
     )

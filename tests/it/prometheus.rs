@@ -44,8 +44,7 @@ impl Prometheus {
         Self::spawn(dir, "global: {}\n")
     }
 
-    /// Starts one on a configuration, which may name files in `dir`; `None`
-    /// where it is not installed.
+    /// `None` where it is not installed.
     pub(crate) fn spawn(dir: &Path, config: &str) -> Option<Self> {
         std::fs::write(dir.join("prometheus.yml"), config).unwrap();
         let log = std::fs::File::create(dir.join("prometheus.log")).unwrap();
@@ -90,7 +89,7 @@ impl Prometheus {
     }
 
     /// The only sample of a query, if there is one yet.
-    fn value(&self, query: &str) -> Option<f64> {
+    pub(crate) fn value(&self, query: &str) -> Option<f64> {
         let result = self.query(query)?;
         assert!(result.as_array()?.len() <= 1, "{query}: {result}");
         result[0]["value"][1].as_str()?.parse().ok()

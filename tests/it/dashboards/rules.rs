@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -30,13 +30,20 @@ fn tests() -> Vec<PathBuf> {
 
 /// Runs promtool on files; says so where it is not installed.
 fn promtool(args: &[&str], files: &[PathBuf]) {
-    match Command::new("promtool").args(args).args(files).output() {
-        Ok(output) => {
-            let said = [output.stdout, output.stderr].concat();
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+    // One for each file, side by side.
+    let mut running = Vec::new();
+    for file in files {
+        let mut command = Command::new("promtool");
+        match command.args(args).arg(file).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
+            Ok(child) => running.push(child),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return missing("promtool"),
+            Err(error) => panic!("promtool does not start: {error}"),
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => missing("promtool"),
-        Err(error) => panic!("promtool does not start: {error}"),
+    }
+    for child in running {
+        let output = child.wait_with_output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
     }
 }
 

@@ -290,9 +290,10 @@ impl World {
             self.gauge("gemgauge_quota_state", &format!("home=\"ana\",state=\"{state}\""), on);
         }
         let model = "home=\"ana\",model=\"gemini-2.5-pro\"";
-        self.counter("gemgauge_quota_rejections_total", &format!("{model},reason=\"QUOTA_EXHAUSTED\""), 1.0);
+        self.counter("gemgauge_quota_rejections_total", &format!("{model},reason=\"quota_exhausted\""), 1.0);
         self.counter("gemgauge_quota_exhaustions_total", model, 1.0);
         self.counter("gemgauge_capacity_rejections_total", model, 1.0);
+        self.counter("gemgauge_quota_clamped_total", "", 1.0);
         for result in ["ok", "unavailable"] {
             self.counter("gemgauge_quota_polls_total", &format!("home=\"ana\",result=\"{result}\""), 1.0);
         }
