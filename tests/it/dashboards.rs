@@ -9,7 +9,7 @@ mod rules;
 mod run;
 mod world;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -88,16 +88,32 @@ fn family(series: &str) -> String {
     histogram(series).unwrap_or_else(|| series.to_owned())
 }
 
-/// Every metric: those that docs/metrics.md lists, which is generated from the
-/// descriptors, and those of the interface that it does not have yet.
-fn metrics() -> BTreeSet<String> {
+/// Every metric with its labels: those that docs/metrics.md lists, which is
+/// generated from the descriptors, and those of the interface that it does not have yet.
+fn metrics() -> BTreeMap<String, BTreeSet<String>> {
     let docs = read(&root().join("../docs/metrics.md"));
     let (_, reference) = docs.split_once("## Reference").expect("the reference");
     let (reference, _) = reference.split_once("## Closed lists").expect("the end of the reference");
-    let listed = reference.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let owned = |labels: &mut dyn Iterator<Item = &str>| labels.map(str::to_owned).collect::<BTreeSet<_>>();
     let to_come = include_str!("dashboards/names.txt").lines().filter(|line| !line.starts_with('#'));
-    let all: BTreeSet<String> = listed.chain(to_come).map(str::to_owned).collect();
-    assert!(all.contains("gemgauge_tokens_total") && all.contains("process_threads"), "{all:?}");
+    let mut all: BTreeMap<String, BTreeSet<String>> = to_come
+        .map(|line| {
+            let mut words = line.split(' ');
+            (words.next().unwrap().to_owned(), owned(&mut words))
+        })
+        .collect();
+    for line in reference.lines().filter(|line| line.starts_with("| `")) {
+        let mut cells = line.split('|').map(str::trim).skip(1);
+        let [name, _, labels] = [(); 3].map(|()| cells.next().unwrap());
+        // What is in back quotes stands at odd places between them.
+        let labels = owned(&mut labels.split('`').skip(1).step_by(2));
+        all.insert(name.trim_matches('`').to_owned(), labels);
+    }
+    assert_eq!(
+        all["gemgauge_requests_total"],
+        ["home", "project", "model", "role"].map(str::to_owned).into()
+    );
+    assert!(all["process_threads"].is_empty());
     all
 }
 
@@ -117,14 +133,31 @@ fn every_metric_is_on_a_dashboard_or_deliberately_not() {
         .collect();
     let metrics = metrics();
     let missed: Vec<_> =
-        metrics.iter().filter(|name| !shown.contains(*name) && !hidden.contains(*name)).collect();
+        metrics.keys().filter(|name| !shown.contains(*name) && !hidden.contains(*name)).collect();
     assert!(missed.is_empty(), "on no dashboard and not in dashboards/not-shown.txt: {missed:?}");
     let both: Vec<_> = hidden.intersection(&shown).collect();
     assert!(both.is_empty(), "on a dashboard and in dashboards/not-shown.txt: {both:?}");
     // Prometheus makes `up` itself.
-    let known = |name: &&String| *name == "up" || metrics.contains(*name);
+    let known = |name: &&String| *name == "up" || metrics.contains_key(*name);
     let unknown: Vec<_> = shown.union(&hidden).filter(|name| !known(name)).collect();
     assert!(unknown.is_empty(), "there are no such metrics: {unknown:?}");
+}
+
+#[test]
+fn selectors_name_labels_there_are() {
+    let metrics = metrics();
+    let dashboards = Dashboard::all();
+    let shown: Vec<_> = dashboards.iter().flat_map(Dashboard::expressions).map(str::to_owned).collect();
+    for expression in shown.into_iter().chain(rules::expressions()) {
+        for selector in promql::selectors(&expression) {
+            let Some(labels) = metrics.get(&family(&selector.metric)) else { continue };
+            for matcher in &selector.matchers {
+                let label = matcher.split(['=', '!']).next().unwrap();
+                let known = ["job", "instance", "le"].contains(&label) || labels.contains(label);
+                assert!(known, "{} has no label {label}: {expression}", selector.metric);
+            }
+        }
+    }
 }
 
 /// Runs python3 on a file of ours; `None` where it is not installed.

@@ -6,6 +6,7 @@
 //! label sets that were there from the start, that were born within it, and
 //! that came with an instance which joined late and brought history along.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// The moment the queries are asked at, unix seconds: 2026-11-30, midnight UTC.
@@ -394,8 +395,8 @@ fn moments() -> impl Iterator<Item = i64> {
     (START..=END).step_by(STEP as usize).filter(move |at| *at >= fine || (at - START) % 3600 == 0)
 }
 
-/// All of it as OpenMetrics with timestamps, for `promtool tsdb create-blocks-from`.
-pub(super) fn open_metrics() -> String {
+/// All series, by their metrics.
+fn world() -> Vec<Series> {
     let mut world = World::default();
     for tuple in &TUPLES {
         world.spend(tuple);
@@ -406,8 +407,13 @@ pub(super) fn open_metrics() -> String {
     world.service();
     let World(mut series) = world;
     series.sort_by_key(|series| series.metric);
+    series
+}
+
+/// All of it as OpenMetrics with timestamps, for `promtool tsdb create-blocks-from`.
+pub(super) fn open_metrics() -> String {
     let mut text = String::new();
-    for Series { metric, instance, labels, since, value } in &series {
+    for Series { metric, instance, labels, since, value } in &world() {
         let comma = if labels.is_empty() { "" } else { "," };
         for at in moments().filter(|at| at >= since) {
             let value = value(at);
@@ -419,4 +425,31 @@ pub(super) fn open_metrics() -> String {
         }
     }
     text + "# EOF\n"
+}
+
+/// What is made up has the labels of what is exposed, and all of it is there but
+/// what no dashboard shows.
+#[test]
+fn the_made_up_days_have_every_metric_with_its_labels() {
+    let metrics = super::metrics();
+    let mut made = BTreeSet::new();
+    for series in world() {
+        let family = super::family(series.metric);
+        let mut labels: BTreeSet<_> = series
+            .labels
+            .split("\",")
+            .filter_map(|pair| pair.split_once('='))
+            .map(|(label, _)| label)
+            .collect();
+        if series.metric.ends_with("_bucket") {
+            assert!(labels.remove("le"), "{}", series.labels);
+        }
+        if family != "up" {
+            let wanted = metrics.get(&family).unwrap_or_else(|| panic!("there is no {family}"));
+            assert_eq!(labels, wanted.iter().map(String::as_str).collect(), "{family}");
+        }
+        made.insert(family);
+    }
+    let missed: Vec<_> = metrics.keys().filter(|name| !made.contains(*name)).collect();
+    assert_eq!(missed, ["process_virtual_memory_bytes"]);
 }
