@@ -128,14 +128,15 @@ def breakdown():
              f"sort_desc({spent(TOKENS, ['role'])})", "{{role}}"),
         table("Homes", "The selected range by home, and how it pays. For a seat, cost is a list-price equivalent and not "
               "an invoice.",
-              {"home": "Home", "billing": "Billing", "price_list": "Price list", "team": "Team",
+              {"home": "Home", "instance": "Instance", "billing": "Billing", "price_list": "Price list", "team": "Team",
                "cost_center": "Cost center"},
-              {name: (f"{value} * on (home) group_left (billing, price_list, team, cost_center) "
-                      f"max by (home, billing, price_list, team, cost_center) "
+              # Homes on two machines may have one name, and pay in two ways.
+              {name: (f"{value} * on (instance, home) group_left (billing, price_list, team, cost_center) "
+                      f"max by (instance, home, billing, price_list, team, cost_center) "
                       f"({series('gemgauge_home_info', ('home',))})", properties)
                for name, value, properties in (
-                  ("Cost", spent(COST, ["home"]), {"unit": "currencyUSD", "decimals": 2}),
-                  ("Tokens", spent(TOKENS, ["home"]), {}))},
+                  ("Cost", spent(COST, ["instance", "home"]), {"unit": "currencyUSD", "decimals": 2}),
+                  ("Tokens", spent(TOKENS, ["instance", "home"]), {}))},
               size=(8, 8), sort="Cost"),
     ]
 

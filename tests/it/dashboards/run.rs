@@ -87,6 +87,10 @@ fn every_expression_returns_what_the_history_holds() {
         answers(&prometheus, dashboard);
         offers(&prometheus, dashboard);
     }
+    for rule in super::rules::expressions() {
+        // Of most alerts nothing comes here; none may be ambiguous.
+        ask(&prometheus, &rule, true);
+    }
     spend(&prometheus, &dashboards[0]);
     claims(&prometheus, &dashboards[0]);
     quota(&prometheus, &dashboards[1]);

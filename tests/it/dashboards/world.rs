@@ -252,9 +252,12 @@ impl World {
         let session = "session_id=\"aaaaaaaa-0000-4000-8000-000000000001\",home=\"ana\",project=\"web\"";
         self.gauge("gemgauge_session_tokens", session, 1234.0);
         self.gauge("gemgauge_session_cost_usd", session, 0.05);
-        for (instance, home, since) in [(A, "ana", START), (B, "ben", JOINED)] {
+        // Two users of one name, who pay differently.
+        for (instance, home, billing, since) in
+            [(A, "ana", "metered", START), (B, "ben", "metered", JOINED), (B, "ana", "seat", JOINED)]
+        {
             let labels = format!(
-                "home=\"{home}\",billing=\"metered\",price_list=\"gemini-api\",team=\"\",cost_center=\"\""
+                "home=\"{home}\",billing=\"{billing}\",price_list=\"gemini-api\",team=\"\",cost_center=\"\""
             );
             self.add("gemgauge_home_info", instance, labels, since, |_| 1.0);
         }
