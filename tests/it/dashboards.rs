@@ -1,6 +1,7 @@
 //! Grafana's dashboards and Prometheus's rules: their shape, that they show all
-//! metrics, and what their expressions return on a real Prometheus. No test here
-//! draws a dashboard: there is no Grafana among the packages the tests may install.
+//! metrics, what their expressions return on a real Prometheus, and how Grafana's
+//! code shows their figures. No test draws a dashboard: Grafana itself is in none of
+//! the registries that the tests install from.
 
 mod chain;
 mod lint;
@@ -158,6 +159,36 @@ fn selectors_name_labels_there_are() {
             }
         }
     }
+}
+
+/// Grafana's own code shows the figures: the claim stands before the number,
+/// and nothing measured is no number.
+#[test]
+fn figures_carry_their_claim_in_grafana() {
+    let prefix = std::env::var_os("RECORD_PREFIX").map(PathBuf::from);
+    let modules = prefix.map(|prefix| prefix.join("grafana/node_modules")).filter(|modules| modules.is_dir());
+    let Some(modules) = modules else { return missing("@grafana/data (npm)") };
+    let script = root().join("../tests/it/dashboards/shown.cjs");
+    let output = Command::new("node")
+        .env("NODE_PATH", modules)
+        .arg(script)
+        .arg(root().join("gemgauge-spend.json"))
+        .output();
+    let output = output.expect("node starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for title in ["Today", "This month"] {
+        let wanted = serde_json::json!({"A": "$1.23K", "B": "≥ $1.23K", "C": "~ $1.23K", "none": "—"});
+        assert_eq!(said[title], wanted, "{title}");
+    }
+    for title in ["7 days", "30 days", "Selected range"] {
+        assert_eq!(said[title], serde_json::json!({"A": "$1.23K", "B": "≥ $1.23K", "none": "—"}), "{title}");
+    }
+    for title in ["Tokens", "Requests"] {
+        assert_eq!(said[title], serde_json::json!({"A": "1.23 K", "B": "≥ 1.23K", "none": "—"}), "{title}");
+    }
+    assert_eq!(said["Estimated cost"]["A"], "~ $1.23K");
+    assert_eq!(said["Lower-bound share"]["none"], "—");
 }
 
 /// Runs python3 on a file of ours; `None` where it is not installed.
