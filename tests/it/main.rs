@@ -22,6 +22,8 @@ mod command_line;
 #[cfg(unix)]
 mod crash;
 mod cuts;
+#[cfg(unix)]
+mod dashboards;
 mod demo_home;
 mod discovery;
 mod export;
