@@ -8,3 +8,4 @@
 //!   [`journal::record`] (one line, one meaning).
 
 pub mod journal;
+pub mod quota;
