@@ -147,7 +147,8 @@ async fn answer(
         } else {
             Hosts::Any
         };
-        let options = Options { telemetry_path: config.web.telemetry_path.clone(), hosts };
+        let options =
+            Options { telemetry_path: config.web.telemetry_path.clone(), hosts, inputs: axum::Router::new() };
         let service = router(views.clone(), options);
         let mut stopped = stopped.clone();
         let stop = async move {

@@ -348,13 +348,15 @@ pub(super) fn doctor(config: &Config, args: &cli::doctor::Doctor) -> anyhow::Res
         }
         facts
     });
+    let refused = config.web.listen_addresses().and_then(|_| config.telemetry_addresses());
     let diagnosis = Diagnosis::of(Facts {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now: clock.now_ms(),
         homes: facts.collect(),
         watch: look::watch(config.journals.watch),
         ledger,
-        listener_refused: config.web.listen_addresses().err().map(|error| error.to_string()),
+        listener_refused: refused.err().map(|error| error.to_string()),
+        telemetry: doctor::TelemetryFacts { addresses: config.receivers(), grpc: cfg!(feature = "grpc") },
         settings: config.settings.clone(),
         unknown_variables: config.unknown_variables.clone(),
     });

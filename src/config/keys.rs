@@ -56,6 +56,10 @@ keys! {
         "names that a request's Host may carry";
     ALLOW_UNAUTHENTICATED: "web.allow_unauthenticated", "GEMGAUGE_WEB_ALLOW_UNAUTHENTICATED",
         Some("--web.allow-unauthenticated"), "let anyone who reaches the listener read";
+    TELEMETRY_LISTEN_ADDRESS: "telemetry.listen_address", "GEMGAUGE_TELEMETRY_LISTEN_ADDRESS", None,
+        "where serve takes OpenTelemetry besides its own address";
+    TELEMETRY_OUTFILES: "telemetry.outfiles", "GEMGAUGE_TELEMETRY_OUTFILES", None,
+        "files that Gemini CLI writes its telemetry to, besides those its settings name";
     WEBHOOK_URL: "hooks.webhook.url", "GEMGAUGE_HOOKS_WEBHOOK_URL", None,
         "where a POST goes when a budget reaches a threshold; shown without its path";
     WEBHOOK_TIMEOUT: "hooks.webhook.timeout_seconds", "GEMGAUGE_HOOKS_WEBHOOK_TIMEOUT_SECONDS", None,

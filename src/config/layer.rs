@@ -40,6 +40,7 @@ pub struct Layer {
     pub journals: Option<JournalsLayer>,
     pub metrics: Option<MetricsLayer>,
     pub web: Option<WebLayer>,
+    pub telemetry: Option<TelemetryLayer>,
     pub budgets: Option<Vec<BudgetEntry>>,
     pub hooks: Option<HooksLayer>,
     pub log: Option<LogLayer>,
@@ -106,6 +107,13 @@ pub struct WebLayer {
     pub telemetry_path: Option<TelemetryPath>,
     pub allowed_hosts: Option<Vec<String>>,
     pub allow_unauthenticated: Option<bool>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TelemetryLayer {
+    pub listen_address: Option<Vec<ListenAddress>>,
+    pub outfiles: Option<Vec<PathBuf>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -288,6 +296,10 @@ impl Layer {
                 telemetry_path: vars.parsed(&keys::TELEMETRY_PATH)?,
                 allowed_hosts: vars.list(&keys::ALLOWED_HOSTS)?,
                 allow_unauthenticated: vars.switch(&keys::ALLOW_UNAUTHENTICATED)?,
+            }),
+            telemetry: Some(TelemetryLayer {
+                listen_address: vars.list(&keys::TELEMETRY_LISTEN_ADDRESS)?,
+                outfiles: vars.list(&keys::TELEMETRY_OUTFILES)?,
             }),
             budgets: None, // A list of rows has no place in a variable.
             hooks: Some(HooksLayer {

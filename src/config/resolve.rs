@@ -10,7 +10,7 @@ use super::error::ConfigError;
 use super::hooks::{Hooks, Webhook};
 use super::keys::{self, Key, Origin, Setting};
 use super::layer::{Flags, Layer, Level, LogFormat, TelemetryPath};
-use super::{Config, Journals, Log, Metrics, Web, budgets, file, homes, paths, prices};
+use super::{Config, Journals, Log, Metrics, Telemetry, Web, budgets, file, homes, paths, prices};
 use crate::ledger::money::{Currency, PriceTable};
 
 /// Where `serve` listens unless told otherwise.
@@ -49,6 +49,7 @@ pub(super) fn resolve(flags: &Flags, env: &Env) -> Result<Config, ConfigError> {
     };
     let max_tuples = layers.at_least_1(&keys::MAX_TUPLES, |l| l.metrics.as_ref()?.max_tuples, 2_000)?;
     let web = layers.web()?;
+    let telemetry = layers.telemetry(env)?;
     let budgets = budgets::budgets(layers.file.budgets.take().unwrap_or_default());
     let hooks = layers.hooks()?;
     let log = layers.log(flags.verbose);
@@ -65,6 +66,7 @@ pub(super) fn resolve(flags: &Flags, env: &Env) -> Result<Config, ConfigError> {
         journals,
         metrics,
         web,
+        telemetry,
         budgets,
         hooks,
         log,
@@ -272,6 +274,24 @@ impl Layers<'_> {
         Ok(Web { listen, telemetry_path, allowed_hosts, allow_unauthenticated })
     }
 
+    fn telemetry(&mut self, env: &Env) -> Result<Telemetry, ConfigError> {
+        let key = &keys::TELEMETRY_LISTEN_ADDRESS;
+        let (listen, origin) = self
+            .pick(key, |l| l.telemetry.as_ref()?.listen_address.clone())
+            .unwrap_or((Vec::new(), Origin::Default));
+        self.note(key, joined(&listen), origin);
+        let key = &keys::TELEMETRY_OUTFILES;
+        let (outfiles, origin) = self
+            .pick(key, |l| l.telemetry.as_ref()?.outfiles.clone())
+            .unwrap_or((Vec::new(), Origin::Default));
+        if outfiles.iter().any(|path| path.as_os_str().is_empty()) {
+            return Err(ConfigError::value(key.key, origin, "an empty path is no file"));
+        }
+        let outfiles: Vec<PathBuf> = outfiles.iter().map(|path| paths::absolute(env, path)).collect();
+        self.note(key, joined(&outfiles.iter().map(|path| path.display()).collect::<Vec<_>>()), origin);
+        Ok(Telemetry { listen, outfiles })
+    }
+
     fn hooks(&mut self) -> Result<Hooks, ConfigError> {
         let key = &keys::WEBHOOK_URL;
         let url = self.pick(key, |l| l.hooks.as_ref()?.webhook.as_ref()?.url.clone());
@@ -402,6 +422,8 @@ mod tests {
                 ("GEMGAUGE_WEB_TELEMETRY_PATH", "/m"),
                 ("GEMGAUGE_WEB_ALLOWED_HOSTS", "a.example,b.example"),
                 ("GEMGAUGE_WEB_ALLOW_UNAUTHENTICATED", "1"),
+                ("GEMGAUGE_TELEMETRY_LISTEN_ADDRESS", "127.0.0.1:4317,127.0.0.1:4318"),
+                ("GEMGAUGE_TELEMETRY_OUTFILES", "/a.log, b.log"),
                 ("GEMGAUGE_HOOKS_WEBHOOK_URL", "https://hooks.example/s3cret"),
                 ("GEMGAUGE_HOOKS_WEBHOOK_TIMEOUT_SECONDS", "6"),
                 ("GEMGAUGE_HOOKS_WEBHOOK_RETRIES", "0"),
@@ -418,6 +440,8 @@ mod tests {
         assert_eq!(config.journals.idle_rescan.as_secs(), 4);
         assert_eq!(config.web.listen_addresses().unwrap().len(), 2);
         assert_eq!(config.web.allowed_hosts, ["a.example", "b.example"]);
+        assert_eq!(config.telemetry_addresses().unwrap().len(), 2);
+        assert_eq!(config.outfiles(), [Path::new("/a.log"), Path::new("/nowhere/srv/b.log")]);
         assert!(config.settings.iter().all(|setting| matches!(setting.origin, Origin::Env(_))));
         assert!(config.unknown_variables.is_empty());
         assert!(!format!("{config:?}").contains("s3cret"), "what is secret is shown nowhere");
@@ -519,6 +543,39 @@ mod tests {
         assert!(error.contains("--web.allow-unauthenticated"), "{error}");
         let vars = [vars[0], ("GEMGAUGE_WEB_ALLOW_UNAUTHENTICATED", "true")];
         assert_eq!(load(&Flags::default(), &vars).unwrap().web.listen_addresses().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn an_open_listener_for_telemetry_is_refused_too() {
+        let vars = [("GEMGAUGE_TELEMETRY_LISTEN_ADDRESS", "0.0.0.0:4318")];
+        let error = load(&Flags::default(), &vars).unwrap().telemetry_addresses().unwrap_err().to_string();
+        assert!(error.starts_with("0.0.0.0:4318 can be reached from other machines"), "{error}");
+        let vars = [vars[0], ("GEMGAUGE_WEB_ALLOW_UNAUTHENTICATED", "true")];
+        assert_eq!(load(&Flags::default(), &vars).unwrap().telemetry_addresses().unwrap().len(), 1);
+        assert!(load(&Flags::default(), &[]).unwrap().telemetry_addresses().unwrap().is_empty());
+        let vars = [("GEMGAUGE_TELEMETRY_OUTFILES", ",")];
+        let error = load(&Flags::default(), &vars).unwrap_err().to_string();
+        assert!(error.contains("an empty path is no file"), "{error}");
+    }
+
+    #[test]
+    fn outfiles_are_those_of_the_configuration_and_of_the_homes() {
+        let (dir, env) = with_file("telemetry: {outfiles: [own.log, /shared.log]}\n");
+        let settings = dir.path().join(".gemini/settings.json");
+        std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+        let outfiles = |outfile: &str| {
+            std::fs::write(&settings, format!(r#"{{"telemetry": {{"outfile": {outfile}}}}}"#)).unwrap();
+            Config::load(&Flags::default(), &env).unwrap().outfiles()
+        };
+        let own = dir.path().join("own.log");
+        assert_eq!(
+            outfiles(r#""/of/the/home.log""#),
+            [&own, Path::new("/shared.log"), Path::new("/of/the/home.log")]
+        );
+        // Named twice, and where nobody can say what it is relative to.
+        assert_eq!(outfiles(r#""/shared.log""#), [&own, Path::new("/shared.log")]);
+        assert_eq!(outfiles(r#""relative.log""#), [&own, Path::new("/shared.log")]);
+        assert_eq!(outfiles("7"), [&own, Path::new("/shared.log")]);
     }
 
     #[test]

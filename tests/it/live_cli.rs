@@ -18,7 +18,7 @@ use crate::support::service::Service;
 use crate::support::skip::missing;
 
 /// The package or the program of the CLI.
-fn cli() -> Option<PathBuf> {
+pub(crate) fn cli() -> Option<PathBuf> {
     let named = std::env::var_os("GEMGAUGE_GEMINI_CLI").map(PathBuf::from);
     let prefix = std::env::var_os("RECORD_PREFIX").map(PathBuf::from);
     let installed = prefix.as_ref().map(|prefix| prefix.join("node_modules/@google/gemini-cli"));

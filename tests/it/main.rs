@@ -23,6 +23,8 @@ mod ledger_faults;
 mod lines;
 #[cfg(unix)]
 mod live_cli;
+#[cfg(unix)]
+mod live_telemetry;
 mod money;
 mod prices;
 #[cfg(unix)]
@@ -35,4 +37,7 @@ mod serve;
 mod support;
 mod tail_cases;
 mod tail_programs;
+mod telemetry_outfile;
+mod telemetry_records;
+mod telemetry_routes;
 mod traps;

@@ -21,12 +21,16 @@ use crate::ledger::telemetry::TelemetryBatch;
 /// # Errors
 /// It is no JSON, or no such request.
 pub fn logs(body: &[u8]) -> Result<TelemetryBatch, Undecodable> {
-    let request: Request<'_> =
-        serde_json::from_slice(body).map_err(|_| Undecodable("ExportLogsServiceRequest in JSON"))?;
+    let broken = Undecodable("ExportLogsServiceRequest in JSON");
+    if !body.trim_ascii_start().starts_with(b"{") {
+        return Err(broken);
+    }
+    let request: Request<'_> = serde_json::from_slice(body).map_err(|_| broken)?;
     let mut batch = Batch::default();
     let scopes = request.resource_logs.iter().flatten().flat_map(|logs| logs.scope_logs.iter().flatten());
     for record in scopes.flat_map(|scope| scope.log_records.iter().flatten()) {
-        let record = serde_json::from_str::<LogRecord<'_>>(record.get());
+        let record = Some(record.get()).filter(|text| text.starts_with('{'));
+        let record = record.and_then(|text| serde_json::from_str::<LogRecord<'_>>(text).ok());
         batch.push(record.map_or(Read::Malformed, |record| record.fields().read()));
     }
     Ok(batch.finish())

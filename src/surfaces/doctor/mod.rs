@@ -10,6 +10,7 @@
 mod findings;
 pub mod look;
 pub mod retention;
+mod telemetry;
 mod text;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use serde::{Serialize, Serializer};
 
 use crate::config::{CliSettings, Setting};
 use retention::{Doomed, Retention};
+pub use telemetry::{TelemetryFacts, TelemetryReport};
 
 /// Everything a diagnosis rests on.
 #[derive(Clone, Debug)]
@@ -32,6 +34,7 @@ pub struct Facts {
     pub ledger: LedgerFacts,
     /// Why `serve` would refuse to listen, if it would.
     pub listener_refused: Option<String>,
+    pub telemetry: TelemetryFacts,
     pub settings: Vec<Setting>,
     pub unknown_variables: Vec<String>,
 }
@@ -140,6 +143,8 @@ pub struct Diagnosis {
     pub watch: WatchFacts,
     pub watched_directories: u64,
     pub ledger: LedgerFacts,
+    /// `null` where no address is known beforehand.
+    pub telemetry: Option<TelemetryReport>,
     pub settings: Vec<SettingReport>,
     #[serde(skip)]
     now: i64,
@@ -210,6 +215,7 @@ impl Diagnosis {
             watched_directories: facts.homes.iter().map(|home| home.directories).sum(),
             watch: facts.watch,
             ledger: facts.ledger,
+            telemetry: TelemetryReport::of(&facts.telemetry),
             settings: facts.settings.iter().map(setting).collect(),
             now: facts.now,
         }

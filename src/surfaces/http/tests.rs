@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use std::sync::Arc;
 
+use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use serde_json::Value;
@@ -87,7 +88,14 @@ impl Answer {
 
 fn app(fake: &Arc<Fake>) -> axum::Router {
     let views = Arc::clone(fake) as Arc<dyn Views>;
-    router(views, Options { telemetry_path: TelemetryPath::default(), hosts: Hosts::loopback([""; 0]) })
+    router(
+        views,
+        Options {
+            telemetry_path: TelemetryPath::default(),
+            hosts: Hosts::loopback([""; 0]),
+            inputs: Router::new(),
+        },
+    )
 }
 
 async fn ask(fake: &Arc<Fake>, method: Method, path: &str, headers: &[(&str, &str)]) -> Answer {
@@ -156,7 +164,11 @@ async fn only_an_answered_get_of_metrics_has_been_seen() {
 
 #[tokio::test]
 async fn the_telemetry_path_can_be_another() {
-    let options = Options { telemetry_path: "/my/metrics".parse().expect("fine"), hosts: Hosts::Any };
+    let options = Options {
+        telemetry_path: "/my/metrics".parse().expect("fine"),
+        hosts: Hosts::Any,
+        inputs: Router::new(),
+    };
     let app = router(Arc::new(Fake::default()), options);
     for (path, want) in [("/my/metrics", 200), ("/metrics", 404)] {
         let request = Request::get(path).body(Body::empty()).expect("a request");

@@ -40,6 +40,21 @@ pub(super) const DOORS: &[Door] = &[
         ],
     },
     Door {
+        room: "sources::otlp",
+        ours: &["ledger", "config"],
+        crates: &[
+            "axum",
+            "flate2",
+            "http_body_util",
+            "jiff",
+            "memchr",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "tokio",
+        ],
+    },
+    Door {
         room: "store",
         ours: &["ledger"],
         crates: &["rusqlite", "rustix", "sha2", "thiserror", "tracing"],

@@ -6,6 +6,7 @@ pub(crate) mod chats;
 #[cfg(unix)]
 pub(crate) mod exposition;
 pub(crate) mod files;
+pub(crate) mod otlp;
 #[cfg(unix)]
 pub(crate) mod poll;
 pub(crate) mod records;
