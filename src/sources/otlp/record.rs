@@ -57,8 +57,8 @@ macro_rules! names {
 }
 
 names! {
-    EventName = "event.name",
-    EventTime = "event.timestamp",
+    Event = "event.name",
+    Time = "event.timestamp",
     Session = "session.id",
     PromptId = "prompt_id",
     Role = "role",
@@ -103,7 +103,7 @@ impl<'a, V: Raw<'a>> Fields<V> {
 
     /// What the record means (accounting R66).
     pub(super) fn read(&self) -> Read {
-        let Value::Text(event) = self.get(Name::EventName) else { return Read::Other };
+        let Value::Text(event) = self.get(Name::Event) else { return Read::Other };
         let kind = match &*event {
             "gemini_cli.user_prompt" => self.prompt(),
             "gemini_cli.api_request" => self.request(),
@@ -231,7 +231,7 @@ impl<'a, V: Raw<'a>> Fields<V> {
     /// little later, when the event is handed on: both have milliseconds, but
     /// only the event's is the same in the twin.
     fn time(&self) -> Result<i64, Malformed> {
-        let stated = match self.get(Name::EventTime) {
+        let stated = match self.get(Name::Time) {
             Value::Text(text) => text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond),
             _ => None,
         };
@@ -288,7 +288,9 @@ pub(super) struct Batch {
 impl Batch {
     pub(super) fn push(&mut self, read: Read) {
         self.seen += 1;
-        self.waiting.pop_front_if(|(_, before)| self.seen - *before > PATIENCE);
+        if self.waiting.front().is_some_and(|(_, before)| self.seen - before > PATIENCE) {
+            self.waiting.pop_front();
+        }
         match read {
             Read::Counted(record) => {
                 if matches!(record.kind, TelemetryKind::Response { .. }) {
