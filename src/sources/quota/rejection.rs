@@ -41,7 +41,8 @@ pub fn refused(message: &str, now_ms: i64) -> Rejection {
 }
 
 fn cut(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MAX_TEXT)]
+    let end = (0..=MAX_TEXT.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
 }
 
 /// Joins what is stated and what is said. The order of resets is the CLI's
