@@ -29,6 +29,7 @@ keys! {
     HOMES: "homes", "GEMGAUGE_HOME", Some("--home"),
         "directories that hold a .gemini, each {path, name, billing, price_list, team, cost_center}";
     DB: "db", "GEMGAUGE_DB", Some("--db"), "the ledger";
+    SPOOL: "spool", "GEMGAUGE_SPOOL", None, "where acp and run leave what they saw, for the ledger";
     TIMEZONE: "timezone", "GEMGAUGE_TIMEZONE", Some("--timezone"), "the zone that days begin in";
     PRICES_FILE: "prices.file", "GEMGAUGE_PRICES_FILE", Some("--prices"),
         "prices of your own, above the built-in ones";

@@ -33,6 +33,7 @@ pub struct Flags {
 pub struct Layer {
     pub homes: Option<Vec<HomeEntry>>,
     pub db: Option<PathBuf>,
+    pub spool: Option<PathBuf>,
     pub timezone: Option<String>,
     pub prices: Option<PricesLayer>,
     pub currency: Option<CurrencyLayer>,
@@ -276,6 +277,7 @@ impl Layer {
         Ok(Self {
             homes: None, // `GEMGAUGE_HOME` means what `--home` means; see `resolve`.
             db: env.var(keys::DB.env).map(PathBuf::from),
+            spool: env.var(keys::SPOOL.env).map(PathBuf::from),
             timezone: vars.parsed(&keys::TIMEZONE)?,
             prices: Some(PricesLayer { file: env.var(keys::PRICES_FILE.env).map(PathBuf::from) }),
             currency: Some(CurrencyLayer {

@@ -56,6 +56,8 @@ pub struct Config {
     pub chosen: Vec<HomeChoice>,
     /// The ledger.
     pub db: PathBuf,
+    /// The directory of spool files.
+    pub spool: PathBuf,
     /// An IANA zone name; `None`: the machine's own zone.
     pub timezone: Option<String>,
     /// What the models cost: the built-in prices, below those of the user's file.

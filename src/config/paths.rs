@@ -10,6 +10,11 @@ pub(super) fn default_ledger(env: &Env) -> Option<PathBuf> {
     Some(base(env, "XDG_DATA_HOME", ".local/share")?.join("gemgauge/ledger.db"))
 }
 
+/// `$XDG_STATE_HOME/gemgauge/spool`, by default below `~/.local/state`.
+pub(super) fn default_spool(env: &Env) -> Option<PathBuf> {
+    Some(base(env, "XDG_STATE_HOME", ".local/state")?.join("gemgauge/spool"))
+}
+
 /// `$XDG_CONFIG_HOME/gemgauge/config.yml`, by default below `~/.config`.
 pub(super) fn default_config(env: &Env) -> Option<PathBuf> {
     Some(base(env, "XDG_CONFIG_HOME", ".config")?.join("gemgauge/config.yml"))

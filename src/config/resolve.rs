@@ -24,6 +24,7 @@ pub(super) fn resolve(flags: &Flags, env: &Env) -> Result<Config, ConfigError> {
     // In the order of `keys::KEYS`: the settings are noted as they are taken.
     let homes::Resolved { homes, chosen } = layers.homes(flags, env)?;
     let db = layers.db(env)?;
+    let spool = layers.spool(env, &db)?;
     let timezone = layers.timezone()?;
     let prices = Arc::new(layers.prices(env)?);
     let currency = layers.currency()?;
@@ -59,6 +60,7 @@ pub(super) fn resolve(flags: &Flags, env: &Env) -> Result<Config, ConfigError> {
         homes,
         chosen,
         db,
+        spool,
         timezone,
         prices,
         currency,
@@ -187,6 +189,22 @@ impl Layers<'_> {
             None => (paths::default_ledger(env).ok_or(ConfigError::NoPlaceForLedger)?, Origin::Default),
         };
         self.note(&keys::DB, path.display(), origin);
+        Ok(path)
+    }
+
+    /// Beside the ledger, where the environment names no place for state.
+    fn spool(&mut self, env: &Env, db: &Path) -> Result<PathBuf, ConfigError> {
+        let key = &keys::SPOOL;
+        let (path, origin) = match self.pick(key, |l| l.spool.clone()) {
+            Some((path, origin)) if path.as_os_str().is_empty() => {
+                return Err(ConfigError::value(key.key, origin, "an empty path is no place for spool files"));
+            }
+            Some((path, origin)) => (paths::absolute(env, &path), origin),
+            None => {
+                (paths::default_spool(env).unwrap_or_else(|| db.with_file_name("spool")), Origin::Default)
+            }
+        };
+        self.note(key, path.display(), origin);
         Ok(path)
     }
 
@@ -351,6 +369,7 @@ mod tests {
         let config = load(&Flags::default(), &[]).unwrap();
         assert_eq!(config.homes[0].path, Path::new("/nowhere/ana"));
         assert_eq!(config.db, Path::new("/nowhere/ana/.local/share/gemgauge/ledger.db"));
+        assert_eq!(config.spool, Path::new("/nowhere/ana/.local/state/gemgauge/spool"));
         assert_eq!((config.timezone, config.strict, config.file), (None, false, None));
         assert_eq!(
             (config.journals.max_file_bytes, config.journals.max_line_bytes),
@@ -431,6 +450,7 @@ mod tests {
                 ("GEMGAUGE_LOG_LEVEL", "debug"),
                 ("GEMGAUGE_TIMEZONE", "UTC"),
                 ("GEMGAUGE_DB", "/x"),
+                ("GEMGAUGE_SPOOL", "/y"),
                 ("GEMGAUGE_STRICT", "yes"),
                 ("GEMGAUGE_PRICES_FILE", prices.to_str().unwrap()),
             ],
@@ -533,6 +553,18 @@ mod tests {
         let env = Env::of::<&str, &str>(Path::new("/nowhere"), []);
         let error = Config::load(&Flags::default(), &env).unwrap_err().to_string();
         assert!(error.contains("say --db FILE"), "{error}");
+    }
+
+    #[test]
+    fn spool_files_are_state_or_stand_beside_the_ledger() {
+        let env = Env::of(Path::new("/srv"), [("HOME", "/home/ana"), ("XDG_STATE_HOME", "/state")]);
+        assert_eq!(Config::load(&Flags::default(), &env).unwrap().spool, Path::new("/state/gemgauge/spool"));
+        let env = Env::of(Path::new("/srv"), [("GEMGAUGE_DB", "l.db"), ("GEMGAUGE_HOME", "/h")]);
+        assert_eq!(Config::load(&Flags::default(), &env).unwrap().spool, Path::new("/srv/spool"));
+        let (dir, env) = with_file("spool: below/here\n");
+        assert_eq!(Config::load(&Flags::default(), &env).unwrap().spool, dir.path().join("below/here"));
+        let (_dir, env) = with_file("spool: \"\"\n");
+        assert!(Config::load(&Flags::default(), &env).is_err());
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //!
 //! Plain data: no prompt, answer, parameter or error text is in here.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::quota::Rejection;
@@ -126,6 +128,54 @@ pub enum EventKind {
     },
     /// The session ended, says an orchestrator.
     SessionEnded { session_id: String },
+}
+
+impl EventKind {
+    /// What `kind` can be.
+    pub const NAMES: [&'static str; 12] = [
+        "process_started",
+        "handshake",
+        "session_opened",
+        "load_failed",
+        "model_set",
+        "turn_started",
+        "cancel_sent",
+        "turn_ended",
+        "lost",
+        "odd",
+        "process_ended",
+        "session_ended",
+    ];
+}
+
+/// How far a spool file was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpoolCursor {
+    /// Bytes read; past complete lines only, until the process is gone.
+    pub offset: u64,
+    /// Its process ended.
+    pub ended: bool,
+}
+
+/// One step of one spool file: what stands between two cursors.
+///
+/// The ledger takes it if it still holds `from` as the file's offset (a file it
+/// does not know is at 0), and a step with `from == to` only if the process has
+/// not ended there yet: such a step says that it did, and nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpoolStep {
+    /// The file's name in the spool directory: the identity of the process behind a door.
+    pub name: Arc<str>,
+    pub from: u64,
+    pub to: u64,
+    pub events: Vec<DoorEvent>,
+    /// Lines that cannot be decoded.
+    pub broken: u64,
+    /// Lines of a kind or a version that this build does not know.
+    pub unknown: u64,
+    /// The process ended: it said so, or it is gone and everything that it
+    /// left was read.
+    pub ended: bool,
 }
 
 /// How a prompt was answered.
@@ -316,5 +366,22 @@ mod tests {
             let text = serde_json::to_string(&event).expect("serializes");
             assert_eq!(serde_json::from_str::<DoorEvent>(&text).expect("reads back"), event);
         }
+    }
+
+    #[test]
+    fn every_kind_has_its_name() {
+        for name in EventKind::NAMES {
+            let session = r#""session_id":"s","turn":"1","same_minute":false"#;
+            let all = format!(
+                r#"{{"at":1,"kind":"{name}",{session},"door":"acp","pid":1,"oddity":"malformed_frame"}}"#
+            );
+            let event: DoorEvent = serde_json::from_str(&all).expect(name);
+            let value = serde_json::to_value(&event).expect("serializes");
+            assert_eq!(value["kind"], name);
+        }
+        let other = serde_json::from_str::<DoorEvent>(r#"{"at":1,"kind":"other"}"#).unwrap_err();
+        let said = other.to_string();
+        assert!(EventKind::NAMES.iter().all(|name| said.contains(name)), "{said}");
+        assert_eq!(said.matches('`').count(), 2 * (EventKind::NAMES.len() + 1), "{said}");
     }
 }

@@ -5,7 +5,7 @@
 //! - **Never**: I/O, a clock, async, SQL, or any crate but `std` and `serde`.
 //! - **Look first** at [`tokens`] (what a figure is), then [`bound`] (what it claims),
 //!   then [`identity`] (which request it is and whose), then [`money`] (what it
-//!   costs) and [`budget`] (what may be spent).
+//!   costs), [`turn`] (how evidence becomes a figure) and [`budget`] (what may be spent).
 
 pub mod blind_spots;
 pub mod bound;
@@ -21,3 +21,4 @@ pub mod quota;
 pub mod spend;
 pub mod telemetry;
 pub mod tokens;
+pub mod turn;

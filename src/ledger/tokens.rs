@@ -31,6 +31,42 @@ impl Reading {
         }
     }
 
+    /// Both together: readings of different requests.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            prompt: self.prompt.saturating_add(other.prompt),
+            cached: self.cached.saturating_add(other.cached),
+            tool: self.tool.saturating_add(other.tool),
+            output: self.output.saturating_add(other.output),
+            thoughts: self.thoughts.saturating_add(other.thoughts),
+        }
+    }
+
+    /// What this one holds above another, component by component.
+    #[must_use]
+    pub fn above(self, other: Self) -> Self {
+        Self {
+            prompt: self.prompt.saturating_sub(other.prompt),
+            cached: self.cached.saturating_sub(other.cached),
+            tool: self.tool.saturating_sub(other.tool),
+            output: self.output.saturating_sub(other.output),
+            thoughts: self.thoughts.saturating_sub(other.thoughts),
+        }
+    }
+
+    /// The smaller count of each component.
+    #[must_use]
+    pub fn component_min(self, other: Self) -> Self {
+        Self {
+            prompt: self.prompt.min(other.prompt),
+            cached: self.cached.min(other.cached),
+            tool: self.tool.min(other.tool),
+            output: self.output.min(other.output),
+            thoughts: self.thoughts.min(other.thoughts),
+        }
+    }
+
     /// The five disjoint classes. A cached count above the prompt leaves
     /// nothing uncached (accounting R21).
     #[must_use]

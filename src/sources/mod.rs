@@ -10,5 +10,7 @@
 
 pub mod journal;
 pub mod otlp;
+pub mod process;
 mod proof;
 pub mod quota;
+pub mod spool;

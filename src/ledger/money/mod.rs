@@ -11,7 +11,7 @@ pub mod sum;
 pub mod table;
 
 pub use amount::{Picodollars, Rounding};
-pub use cost::{ClassCosts, Cost, Tier};
+pub use cost::{ClassCosts, Cost, LONG_PROMPT, Tier};
 pub use currency::{Currency, CurrencyError};
 pub use rate::{Rate, RateError, Rates};
 pub use sum::{CostBound, CostFigure, CostSum};

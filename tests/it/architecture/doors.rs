@@ -34,6 +34,7 @@ pub(super) const DOORS: &[Door] = &[
             "serde",
             "serde_json",
             "sha2",
+            "signal_hook",
             "thiserror",
             "tokio",
             "tracing",
