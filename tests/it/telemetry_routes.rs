@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, Request, Response, StatusCode, Version};
+use axum::http::{HeaderMap, Request, Response, StatusCode};
 use gemgauge::sources::otlp::http::routes;
 use gemgauge::sources::otlp::{MAX_BODY, Refusal};
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 use tower::ServiceExt;
 
-use crate::support::otlp::{Kept, OUTFILES, bodies, gzip, outfile, protobuf, request_of};
+use crate::support::otlp::{Kept, bodies, gzip, protobuf};
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/x-protobuf";
@@ -184,89 +184,98 @@ fn metrics_and_traces_are_let_in_and_dropped_unread() {
     assert!(kept.batches.lock().unwrap().is_empty());
 }
 
-/// A call as gRPC frames it.
-fn frame(flag: u8, message: &[u8]) -> Vec<u8> {
-    let mut framed = vec![flag];
-    framed.extend(u32::try_from(message.len()).unwrap().to_be_bytes());
-    framed.extend(message);
-    framed
-}
-
-fn call(kept: &Arc<Kept>, service: &str, encoding: Option<&str>, body: Vec<u8>) -> Answer {
-    let path = format!("/opentelemetry.proto.collector.{service}Service/Export");
-    let mut request = Request::post(path).version(Version::HTTP_2).header("content-type", "application/grpc");
-    if let Some(encoding) = encoding {
-        request = request.header("grpc-encoding", encoding);
-    }
-    send(kept, request.body(Body::from(body)).unwrap())
-}
-
 #[cfg(feature = "grpc")]
-#[test]
-fn r66_grpc_brings_the_same_records() {
-    for recording in OUTFILES {
-        let message = protobuf(&request_of(&outfile(recording)));
-        let over_http = Arc::new(Kept::default());
-        post(&over_http, &[("content-type", PROTOBUF)], message.clone());
-        for (encoding, body) in [
-            (None, frame(0, &message)),
-            (Some("identity"), frame(0, &message)),
-            (Some("gzip"), frame(0, &message)),
-            (Some("gzip"), frame(1, &gzip(&message))),
-        ] {
-            let kept = Arc::new(Kept::default());
-            let answer = call(&kept, "logs.v1.Logs", encoding, body);
-            assert_eq!((answer.status, &answer.body[..]), (StatusCode::OK, &[0, 0, 0, 0, 0][..]));
-            assert_eq!(answer.header("content-type"), "application/grpc");
-            assert_eq!(answer.trailers["grpc-status"], "0");
-            assert_eq!(*kept.batches.lock().unwrap(), *over_http.batches.lock().unwrap());
+mod grpc {
+    use axum::http::Version;
+
+    use super::*;
+    use crate::support::otlp::{OUTFILES, outfile, request_of};
+
+    /// A call as gRPC frames it.
+    fn frame(flag: u8, message: &[u8]) -> Vec<u8> {
+        let mut framed = vec![flag];
+        framed.extend(u32::try_from(message.len()).unwrap().to_be_bytes());
+        framed.extend(message);
+        framed
+    }
+
+    fn call(kept: &Arc<Kept>, service: &str, encoding: Option<&str>, body: Vec<u8>) -> Answer {
+        let path = format!("/opentelemetry.proto.collector.{service}Service/Export");
+        let mut request =
+            Request::post(path).version(Version::HTTP_2).header("content-type", "application/grpc");
+        if let Some(encoding) = encoding {
+            request = request.header("grpc-encoding", encoding);
+        }
+        send(kept, request.body(Body::from(body)).unwrap())
+    }
+
+    #[test]
+    fn r66_grpc_brings_the_same_records() {
+        for recording in OUTFILES {
+            let message = protobuf(&request_of(&outfile(recording)));
+            let over_http = Arc::new(Kept::default());
+            post(&over_http, &[("content-type", PROTOBUF)], message.clone());
+            for (encoding, body) in [
+                (None, frame(0, &message)),
+                (Some("identity"), frame(0, &message)),
+                (Some("gzip"), frame(0, &message)),
+                (Some("gzip"), frame(1, &gzip(&message))),
+            ] {
+                let kept = Arc::new(Kept::default());
+                let answer = call(&kept, "logs.v1.Logs", encoding, body);
+                assert_eq!((answer.status, &answer.body[..]), (StatusCode::OK, &[0, 0, 0, 0, 0][..]));
+                assert_eq!(answer.header("content-type"), "application/grpc");
+                assert_eq!(answer.trailers["grpc-status"], "0");
+                assert_eq!(*kept.batches.lock().unwrap(), *over_http.batches.lock().unwrap());
+            }
         }
     }
-}
 
-#[cfg(feature = "grpc")]
-#[test]
-fn grpc_says_in_its_own_words_why_it_refuses() {
-    let message = protobuf(&bodies()[0]);
-    let packed = gzip(&message);
-    let bomb = gzip(&vec![0; MAX_BODY + 1]);
-    let busy = Arc::new(Kept::default());
-    busy.busy.store(true, Ordering::SeqCst);
-    let idle = Arc::new(Kept::default());
-    for (kept, encoding, body, code) in [
-        (&idle, None, frame(0, b"no such message"), "3"),
-        (&idle, None, Vec::new(), "3"),
-        (&idle, None, frame(0, &message)[..100].to_vec(), "3"),
-        (&idle, None, [frame(0, &message), frame(0, &message)].concat(), "3"),
-        (&idle, Some("gzip"), frame(1, &packed[..packed.len() - 20]), "3"),
-        (&idle, Some("gzip"), frame(1, &bomb), "8"),
-        (&idle, None, vec![0; MAX_BODY + 1], "8"),
-        (&idle, Some("zstd"), frame(1, &packed), "12"),
-        (&busy, None, frame(0, &message), "14"),
-    ] {
-        let answer = call(kept, "logs.v1.Logs", encoding, body);
-        assert_eq!((answer.status, answer.header("grpc-status")), (StatusCode::OK, code));
-        assert!(!answer.header("grpc-message").is_empty() && answer.body.is_empty());
+    #[test]
+    fn grpc_says_in_its_own_words_why_it_refuses() {
+        let message = protobuf(&bodies()[0]);
+        let packed = gzip(&message);
+        let bomb = gzip(&vec![0; MAX_BODY + 1]);
+        let busy = Arc::new(Kept::default());
+        busy.busy.store(true, Ordering::SeqCst);
+        let idle = Arc::new(Kept::default());
+        for (kept, encoding, body, code) in [
+            (&idle, None, frame(0, b"no such message"), "3"),
+            (&idle, None, Vec::new(), "3"),
+            (&idle, None, frame(0, &message)[..100].to_vec(), "3"),
+            (&idle, None, [frame(0, &message), frame(0, &message)].concat(), "3"),
+            (&idle, Some("gzip"), frame(1, &packed[..packed.len() - 20]), "3"),
+            (&idle, Some("gzip"), frame(1, &bomb), "8"),
+            (&idle, None, vec![0; MAX_BODY + 1], "8"),
+            (&idle, Some("zstd"), frame(1, &packed), "12"),
+            (&busy, None, frame(0, &message), "14"),
+        ] {
+            let answer = call(kept, "logs.v1.Logs", encoding, body);
+            assert_eq!((answer.status, answer.header("grpc-status")), (StatusCode::OK, code));
+            assert!(!answer.header("grpc-message").is_empty() && answer.body.is_empty());
+        }
+        assert!(idle.batches.lock().unwrap().is_empty());
+        assert_eq!((idle.refused.lock().unwrap().len(), busy.refused.lock().unwrap().len()), (8, 1));
     }
-    assert!(idle.batches.lock().unwrap().is_empty());
-    assert_eq!((idle.refused.lock().unwrap().len(), busy.refused.lock().unwrap().len()), (8, 1));
-}
 
-#[cfg(feature = "grpc")]
-#[test]
-fn grpc_drops_metrics_and_traces_and_wants_http_2() {
-    let kept = Arc::new(Kept::default());
-    for service in ["metrics.v1.Metrics", "trace.v1.Trace"] {
-        let answer = call(&kept, service, Some("gzip"), frame(1, b"unread"));
-        assert_eq!((answer.status.as_u16(), &answer.trailers["grpc-status"]), (200, &"0".parse().unwrap()));
+    #[test]
+    fn grpc_drops_metrics_and_traces_and_wants_http_2() {
+        let kept = Arc::new(Kept::default());
+        for service in ["metrics.v1.Metrics", "trace.v1.Trace"] {
+            let answer = call(&kept, service, Some("gzip"), frame(1, b"unread"));
+            assert_eq!(
+                (answer.status.as_u16(), &answer.trailers["grpc-status"]),
+                (200, &"0".parse().unwrap())
+            );
+        }
+        let path = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
+        let request = |version, content_type: &str| {
+            let request = Request::post(path).version(version).header("content-type", content_type);
+            send(&kept, request.body(Body::empty()).unwrap()).status
+        };
+        assert_eq!(request(Version::HTTP_11, "application/grpc"), 505);
+        assert_eq!(request(Version::HTTP_2, "application/grpcx"), 415);
+        assert_eq!(request(Version::HTTP_2, "application/grpc+json"), 415);
+        assert!(kept.batches.lock().unwrap().is_empty());
     }
-    let path = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
-    let request = |version, content_type: &str| {
-        let request = Request::post(path).version(version).header("content-type", content_type);
-        send(&kept, request.body(Body::empty()).unwrap()).status
-    };
-    assert_eq!(request(Version::HTTP_11, "application/grpc"), 505);
-    assert_eq!(request(Version::HTTP_2, "application/grpcx"), 415);
-    assert_eq!(request(Version::HTTP_2, "application/grpc+json"), 415);
-    assert!(kept.batches.lock().unwrap().is_empty());
 }
