@@ -65,6 +65,10 @@ keys! {
         "what whoever writes must show where others can reach the listener; never shown";
     WRITE_TOKEN_FILE: "web.write_token_file", "GEMGAUGE_WEB_WRITE_TOKEN_FILE", None,
         "a file that holds it";
+    TELEMETRY_LISTEN_ADDRESS: "telemetry.listen_address", "GEMGAUGE_TELEMETRY_LISTEN_ADDRESS", None,
+        "where serve takes OpenTelemetry besides its own address";
+    TELEMETRY_OUTFILES: "telemetry.outfiles", "GEMGAUGE_TELEMETRY_OUTFILES", None,
+        "files that Gemini CLI writes its telemetry to, besides those its settings name";
     WEBHOOK_URL: "hooks.webhook.url", "GEMGAUGE_HOOKS_WEBHOOK_URL", None,
         "where a POST goes when a budget reaches a threshold; shown without its path";
     WEBHOOK_TIMEOUT: "hooks.webhook.timeout_seconds", "GEMGAUGE_HOOKS_WEBHOOK_TIMEOUT_SECONDS", None,

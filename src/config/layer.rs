@@ -44,6 +44,7 @@ pub struct Layer {
     pub journals: Option<JournalsLayer>,
     pub metrics: Option<MetricsLayer>,
     pub web: Option<WebLayer>,
+    pub telemetry: Option<TelemetryLayer>,
     pub budgets: Option<Vec<BudgetEntry>>,
     pub hooks: Option<HooksLayer>,
     pub quota: Option<QuotaLayer>,
@@ -115,6 +116,13 @@ pub struct WebLayer {
     pub config_file: Option<PathBuf>,
     pub write_token: Option<WriteToken>,
     pub write_token_file: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TelemetryLayer {
+    pub listen_address: Option<Vec<ListenAddress>>,
+    pub outfiles: Option<Vec<PathBuf>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -314,6 +322,10 @@ impl Layer {
                 config_file: env.var(keys::WEB_CONFIG_FILE.env).map(PathBuf::from),
                 write_token: vars.secret(&keys::WRITE_TOKEN)?,
                 write_token_file: env.var(keys::WRITE_TOKEN_FILE.env).map(PathBuf::from),
+            }),
+            telemetry: Some(TelemetryLayer {
+                listen_address: vars.list(&keys::TELEMETRY_LISTEN_ADDRESS)?,
+                outfiles: vars.list(&keys::TELEMETRY_OUTFILES)?,
             }),
             budgets: None, // A list of rows has no place in a variable.
             hooks: Some(HooksLayer {

@@ -38,6 +38,8 @@ mod live_cli;
 mod live_quota;
 #[cfg(unix)]
 mod live_run;
+#[cfg(unix)]
+mod live_telemetry;
 mod money;
 mod prices;
 #[cfg(unix)]
@@ -57,6 +59,9 @@ mod serve;
 mod support;
 mod tail_cases;
 mod tail_programs;
+mod telemetry_outfile;
+mod telemetry_records;
+mod telemetry_routes;
 mod traps;
 #[cfg(unix)]
 mod web_config;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Facts, Finding, HomeFacts, HomeReport, HomeState, LedgerFacts, Level, listeners};
+use super::{Facts, Finding, HomeFacts, HomeReport, HomeState, LedgerFacts, Level, listeners, telemetry};
 use crate::config::{CliSettings, QUOTA_RISK, keys};
 
 /// All findings, the worst first.
@@ -12,6 +12,7 @@ pub(super) fn all(facts: &Facts, homes: &[HomeReport]) -> Vec<Finding> {
         of_home(home, &mut findings);
         of_journals(home, &mut findings);
         of_retention(home, report, &mut findings);
+        telemetry::of_home(home, facts, &mut findings);
     }
     if facts.homes.is_empty() {
         let message = "no home is configured".to_owned();
@@ -229,7 +230,7 @@ fn of_ledger(ledger: &LedgerFacts, findings: &mut Vec<Finding>) {
 mod tests {
     use std::path::PathBuf;
 
-    use super::super::{Diagnosis, JournalFacts, WatchFacts};
+    use super::super::{Diagnosis, JournalFacts, TelemetryFacts, WatchFacts};
     use super::*;
 
     fn home(state: HomeState) -> HomeFacts {
@@ -266,6 +267,7 @@ mod tests {
             listener_refused: None,
             lock_broken: None,
             listeners: Vec::new(),
+            telemetry: TelemetryFacts { addresses: vec!["127.0.0.1:10436".parse().unwrap()], grpc: true },
             settings: Vec::new(),
             unknown_variables: Vec::new(),
         }
@@ -359,6 +361,41 @@ mod tests {
         with.ledger.schema_version = None;
         with.ledger.error = Some("file is not a database".into());
         assert_eq!(codes(with), (false, vec!["ledger_unreadable"]));
+    }
+
+    #[test]
+    fn telemetry_that_goes_elsewhere_stalls_or_carries_prompts_is_warned_of() {
+        let told = |telemetry: &str, grpc: bool, serve_pid| {
+            let mut ana = home(HomeState::Present);
+            let retention = r#""general": {"sessionRetention": {"enabled": false}}"#;
+            ana.retention = CliSettings::Text(format!("{{{retention}, \"telemetry\": {telemetry}}}"));
+            let mut with = facts(ana);
+            with.telemetry.grpc = grpc;
+            with.ledger.serve_pid = serve_pid;
+            codes(with).1
+        };
+        let quiet = r#""enabled": true, "logPrompts": false"#;
+        let ours = r#""otlpEndpoint": "http://localhost:10436""#;
+        let http = r#""otlpProtocol": "http""#;
+        for (telemetry, want) in [
+            ("{}".to_owned(), &[][..]),
+            (r#"{"enabled": false, "outfile": "t.log"}"#.to_owned(), &[]),
+            (format!("{{{quiet}}}"), &["telemetry_elsewhere"]),
+            (format!(r#"{{{quiet}, "target": "gcp"}}"#), &["telemetry_elsewhere"]),
+            (format!("{{{quiet}, {ours}}}"), &[]),
+            (format!("{{{quiet}, {ours}, {http}}}"), &["telemetry_stalls"]),
+            (
+                format!(r#"{{{quiet}, {http}, "otlpEndpoint": "http://localhost:10436/v1"}}"#),
+                &["telemetry_path"],
+            ),
+            (format!(r#"{{{quiet}, "outfile": "/var/log/t.log"}}"#), &[]),
+            (format!(r#"{{{quiet}, "outfile": "t.log"}}"#), &["telemetry_outfile_relative"]),
+            (format!(r#"{{"enabled": true, {ours}}}"#), &["telemetry_log_prompts"]),
+        ] {
+            assert_eq!(told(&telemetry, true, None), want, "{telemetry}");
+        }
+        assert_eq!(told(&format!("{{{quiet}, {ours}, {http}}}"), true, Some(7)), [""; 0]);
+        assert_eq!(told(&format!("{{{quiet}, {ours}}}"), false, Some(7)), ["telemetry_grpc"]);
     }
 
     #[test]

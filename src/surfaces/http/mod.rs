@@ -26,5 +26,5 @@ pub use error::ApiError;
 pub use hosts::Hosts;
 pub use query::Query;
 pub use ready::Readiness;
-pub use routes::{Options, router};
+pub use routes::{Options, inputs_alone, router};
 pub use views::{Scrape, Views};

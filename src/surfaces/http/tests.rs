@@ -95,6 +95,7 @@ fn options() -> Options {
         hosts: Hosts::loopback([""; 0]),
         gate: Arc::new(Gate::open(None, None, Arc::default()).expect("nothing to read")),
         loopback: true,
+        inputs: axum::Router::new(),
     }
 }
 

@@ -62,6 +62,21 @@ pub(super) const DOORS: &[Door] = &[
         ],
     },
     Door {
+        room: "sources::otlp",
+        ours: &["ledger", "config"],
+        crates: &[
+            "axum",
+            "flate2",
+            "http_body_util",
+            "jiff",
+            "memchr",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "tokio",
+        ],
+    },
+    Door {
         room: "store",
         ours: &["ledger"],
         crates: &["rusqlite", "rustix", "serde_json", "sha2", "thiserror", "tracing"],

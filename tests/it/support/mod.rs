@@ -9,6 +9,7 @@ pub(crate) mod code_assist;
 #[cfg(unix)]
 pub(crate) mod exposition;
 pub(crate) mod files;
+pub(crate) mod otlp;
 pub(crate) mod overheard;
 #[cfg(unix)]
 pub(crate) mod poll;
