@@ -28,26 +28,33 @@ const SWEEP: usize = 20_000;
 /// Telemetry is expected of a process where some was heard so lately, ms.
 const TELEMETRY_ALIVE: i64 = 24 * 60 * 60 * 1000;
 
+/// A turn with its row as it was before, and what it holds above its requests.
+pub(super) struct Written<'a> {
+    pub row: &'a TurnRow,
+    pub turn: &'a Turn,
+    pub parts: &'a [(Part, Option<Cost>)],
+}
+
 impl Applier {
     /// Settles a turn that is final, or counts what came after it was.
     pub(super) fn settle_or_revise(
         &mut self,
         c: &Connection,
         whose: &Whose,
-        row: &TurnRow,
-        turn: &Turn,
-        parts: &[(Part, Option<Cost>)],
+        of: &Written<'_>,
         loaded: &Loaded,
         now_ms: i64,
     ) -> Result<(), StoreError> {
+        let Written { row, turn, parts } = *of;
         if let Some((_, bound)) = row.settled {
-            return self.revise_turn(c, whose, row, turn, parts, loaded, bound, now_ms);
+            return self.revise_turn(c, whose, of, loaded, bound, now_ms);
         }
         let standing = Standing {
             ending: turn.ending,
             bound: turn.verdict.bound,
             ended_at: turn.ended_at,
-            read_at: self.read_at.get(&whose.home).copied().filter(|_| !loaded.behind),
+            read_at: self.read_at.get(&whose.home).copied(),
+            behind: loaded.behind,
             telemetry_expected: self.telemetry_expected(c, now_ms)?,
             heard: turn.heard.is_some(),
         };
@@ -80,13 +87,12 @@ impl Applier {
         &mut self,
         c: &Connection,
         whose: &Whose,
-        row: &TurnRow,
-        turn: &Turn,
-        parts: &[(Part, Option<Cost>)],
+        of: &Written<'_>,
         loaded: &Loaded,
         settled: Bound,
         now_ms: i64,
     ) -> Result<(), StoreError> {
+        let Written { row, turn, parts } = *of;
         // What was never measured has no tokens of its own to be labelled with.
         let bound = if settled == Bound::Exact { Bound::Exact } else { Bound::AtLeast };
         let mut counted = row.counted;

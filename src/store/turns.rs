@@ -10,6 +10,7 @@ use super::apply::Applier;
 use super::facts::{self, Loaded, columns, whose};
 use super::pricing;
 use super::requests::role_number;
+use super::settle::Written;
 use crate::ledger::bound::{Bound, Reasons};
 use crate::ledger::evidence::HomeId;
 use crate::ledger::money::{Cost, CostBound};
@@ -142,7 +143,7 @@ impl Applier {
         self.assign(c, &loaded, &assigned)?;
         for (head, turn, parts) in &written {
             let row = rows.get(head).expect("a turn's row was read or made above");
-            self.settle_or_revise(c, &whose, row, turn, parts, &loaded, now_ms)?;
+            self.settle_or_revise(c, &whose, &Written { row, turn, parts }, &loaded, now_ms)?;
         }
         let loose = loaded.facts.torn.iter().any(|torn| {
             !turns

@@ -56,6 +56,9 @@ fn compare(sandbox: &Sandbox, transcripts: &[&Path]) -> Vec<EventKind> {
     all
 }
 
+/// Whether a stop reason and a marker are those looked for.
+type EndedAs<'a> = dyn Fn(&str, Option<(u64, u64)>) -> bool + 'a;
+
 #[test]
 fn d2_what_the_real_cli_says_passes_and_is_told() {
     let Some(cli) = cli() else { return };
@@ -64,7 +67,7 @@ fn d2_what_the_real_cli_says_passes_and_is_told() {
     let transcripts = ["acp-1.jsonl", "acp-2.jsonl"].map(|name| out.join(name));
     let events = compare(&sandbox, &[&transcripts[0], &transcripts[1]]);
     let some = |what: &str, is: &dyn Fn(&EventKind) -> bool| assert!(events.iter().any(is), "{what}");
-    let ended = |is: &dyn Fn(&str, Option<(u64, u64)>) -> bool| {
+    let ended = |is: &EndedAs<'_>| {
         events.iter().any(|event| match event {
             EventKind::TurnEnded { result, .. } => {
                 is(result.stop_reason.as_deref().unwrap_or_default(), result.marker)

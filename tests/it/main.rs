@@ -35,6 +35,8 @@ mod lines;
 mod live_acp;
 #[cfg(unix)]
 mod live_cli;
+#[cfg(unix)]
+mod live_figures;
 mod live_quota;
 #[cfg(unix)]
 mod live_run;
@@ -63,6 +65,8 @@ mod telemetry_outfile;
 mod telemetry_records;
 mod telemetry_routes;
 mod traps;
+#[cfg(unix)]
+mod turns;
 #[cfg(unix)]
 mod web_config;
 #[cfg(unix)]

@@ -477,7 +477,7 @@ impl Draft<'_> {
         let until = self.window.until.unwrap_or(i64::MAX);
         for view in self.views() {
             let of_process = || self.facts.models.iter().filter(|fact| fact.connection == view.connection);
-            let Some(first) = of_process().filter(|fact| fact.at <= view.started_at).next_back() else {
+            let Some(first) = of_process().rfind(|fact| fact.at <= view.started_at) else {
                 continue;
             };
             let during = of_process().filter(|fact| fact.at > view.started_at && fact.at <= until);
@@ -516,7 +516,7 @@ impl Draft<'_> {
 
     /// What the subagents spent, beside the merge (accounting R46): of their
     /// journals and telemetry the maximum.
-    fn subagents(&self, sum: &dyn Fn(&dyn Fn(Role) -> bool) -> Option<Reading>) -> Option<Beside> {
+    fn subagents(&self, sum: &SumOf<'_>) -> Option<Beside> {
         let subagent = |role: Role| role == Role::Subagent;
         let journals = sum(&subagent);
         let heard = self.heard.as_ref().and_then(|heard| heard.telemetry(&subagent));
@@ -545,6 +545,9 @@ impl Draft<'_> {
         cache_unread || tool_unread
     }
 }
+
+/// The sum of the turn's requests of some roles; `None` where it has none.
+type SumOf<'a> = dyn Fn(&dyn Fn(Role) -> bool) -> Option<Reading> + 'a;
 
 #[derive(Clone, Copy)]
 struct Beside {

@@ -19,8 +19,10 @@ pub struct Standing {
     pub bound: Bound,
     /// Unix ms; `None`: open.
     pub ended_at: Option<i64>,
-    /// The home's journals were all read to their ends in a scan begun then, unix ms.
+    /// The home's journals were all looked at in a scan begun then, unix ms.
     pub read_at: Option<i64>,
+    /// One of the session's journals held more than could be read then.
+    pub behind: bool,
     /// Telemetry was heard of this session, or of any lately.
     pub telemetry_expected: bool,
     /// Telemetry of this turn is there.
@@ -33,13 +35,14 @@ pub struct Standing {
 #[must_use]
 pub fn is_final(standing: &Standing, now: i64) -> bool {
     let Some(ended) = standing.ended_at else { return false };
-    if standing.ending == Ending::Open {
+    // However late it is: evidence of a time when nobody looked comes together first.
+    if standing.ending == Ending::Open || standing.read_at.is_none_or(|read| read < ended) {
         return false;
     }
     if now >= ended + PROMOTE_DEADLINE {
         return true;
     }
-    if standing.read_at.is_none_or(|read| read < ended) {
+    if standing.behind {
         return false;
     }
     if !standing.telemetry_expected {
@@ -59,6 +62,7 @@ mod tests {
             bound: Bound::Exact,
             ended_at: Some(1_000),
             read_at: Some(1_000),
+            behind: false,
             telemetry_expected: false,
             heard: false,
         }
@@ -70,7 +74,10 @@ mod tests {
         let unread = Standing { read_at: Some(999), ..standing() };
         assert!(!is_final(&unread, 1_000));
         assert!(!is_final(&Standing { read_at: None, ..standing() }, 1_000));
-        assert!(is_final(&unread, 1_000 + PROMOTE_DEADLINE));
+        assert!(!is_final(&unread, 1_000 + PROMOTE_DEADLINE), "nobody has looked since");
+        let behind = Standing { behind: true, ..standing() };
+        assert!(!is_final(&behind, 1_000));
+        assert!(is_final(&behind, 1_000 + PROMOTE_DEADLINE));
     }
 
     #[test]

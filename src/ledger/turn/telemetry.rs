@@ -181,6 +181,10 @@ impl Heard {
     }
 }
 
+/// Calls outside of all turns by their prompt id: the time of the first and
+/// the last record, unix ms, and what was heard.
+pub type Units = BTreeMap<String, (i64, i64, Heard)>;
+
 /// A turn as records are assigned to it.
 pub struct Listener<'a> {
     pub window: Window,
@@ -192,15 +196,12 @@ pub struct Listener<'a> {
 
 /// The calls of each turn, and of what ran outside of all turns by its id.
 #[must_use]
-pub fn by_turn(
-    records: &[Record],
-    turns: &[Listener<'_>],
-) -> (Vec<Option<Heard>>, BTreeMap<String, (i64, i64, Heard)>) {
+pub fn by_turn(records: &[Record], turns: &[Listener<'_>]) -> (Vec<Option<Heard>>, Units) {
     let windows: Vec<_> = turns.iter().map(|turn| turn.window).collect();
     let doors: Vec<_> = (0..turns.len()).filter(|place| turns[*place].watched).collect();
     let door_windows: Vec<_> = doors.iter().map(|place| windows[*place]).collect();
     let mut heard: Vec<Option<Heard>> = vec![None; turns.len()];
-    let mut units: BTreeMap<String, (i64, i64, Heard)> = BTreeMap::new();
+    let mut units = Units::new();
     for record in records.iter().filter(|record| is_call(record.kind)) {
         let id = base(&record.prompt_id);
         // Prompt ids repeat from process to process: the turn begun last before it.

@@ -77,7 +77,7 @@ fn rows() -> LedgerRows {
             project: "proj".into(),
             last_at: NOW,
             tokens: 1_182,
-            cost: None,
+            cost: Some(crate::ledger::money::Picodollars::DOLLAR),
         }],
         quota: QuotaScrape { rows: sample::rows(), quota: sample::quota() },
     }
@@ -87,6 +87,10 @@ fn exporter() -> Exporter {
     let health = Health::default();
     health.journal.up.set(true);
     health.journal.last_event.advance(NOW - 1_500);
+    for source in [&health.spool, &health.events, &health.otlp] {
+        source.up.set(true);
+        source.last_event.advance(NOW - 2_500);
+    }
     health.journal.lag_bytes.set(512);
     health.writer.queue_length.set(2);
     health.writer.commits.observe(Duration::from_millis(4));
@@ -164,9 +168,10 @@ fn golden(name: &str, want: &str, got: &str) {
     assert!(got.lines().count() < 250, "{name} is too long to be read");
 }
 
-/// Of turns and doors: long closed lists, in a text of their own.
+/// Of turns, doors and sources: long closed lists, in a text of their own.
 fn is_of_turns(family: &Family) -> bool {
-    turns::DESCRIPTORS.iter().chain(&doors::DESCRIPTORS).any(|of| of.name == family.descriptor().name)
+    let mut of = turns::DESCRIPTORS.iter().chain(&doors::DESCRIPTORS).chain(&sources::DESCRIPTORS);
+    of.any(|of| of.name == family.descriptor().name)
 }
 
 /// What the golden texts hold: everything but the process's own metrics,

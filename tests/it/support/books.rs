@@ -8,11 +8,15 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use gemgauge::ledger::evidence::{Failure, JournalStep, ProjectFact};
+use gemgauge::ledger::bound::{Bound, Reasons};
+use gemgauge::ledger::doors::SpoolStep;
+use gemgauge::ledger::evidence::{Failure, HomeId, JournalStep, ProjectFact};
 use gemgauge::ledger::model::Role;
+use gemgauge::ledger::telemetry::{OutfileCursor, TelemetryBatch};
 use gemgauge::ledger::tokens::{Classes, Reading};
 use gemgauge::sources::journal::Limits;
 use gemgauge::sources::journal::scan::{Closed, JournalSource, Seen, Sink};
+use gemgauge::sources::otlp::outfile::{self, Outfiles};
 use gemgauge::store::pricing::Pricing;
 use gemgauge::store::read::{JournalRow, TupleRow, UndecodableRow};
 use gemgauge::store::writer::{Ledger, WriterEvents, WriterThread};
@@ -31,7 +35,19 @@ pub(crate) struct Books {
     open: Option<Open>,
 }
 
+/// A turn as the ledger holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TurnFacts {
+    pub(crate) session: String,
+    pub(crate) started_at: i64,
+    pub(crate) bound: Bound,
+    pub(crate) reasons: Reasons,
+    pub(crate) figure: Option<Reading>,
+    pub(crate) settled: bool,
+}
+
 struct Open {
+    ids: Vec<HomeId>,
     source: JournalSource,
     writer: Writer,
     thread: WriterThread,
@@ -100,7 +116,7 @@ impl Books {
         let (writer, thread) = ledger.start(settings, Arc::new(Events(sender)));
         let roots: Vec<_> = ids.iter().copied().zip(self.homes.iter().cloned()).collect();
         let source = JournalSource::new(roots, self.limits.clone(), known);
-        self.open = Some(Open { source, writer, thread, stale });
+        self.open = Some(Open { ids, source, writer, thread, stale });
     }
 
     /// Ends the process and starts another one: only the ledger is left.
@@ -133,6 +149,68 @@ impl Books {
             }
         }
         panic!("the ledger and the source do not come to terms");
+    }
+
+    /// Hands a spool's step over.
+    pub(crate) fn spool(&self, step: SpoolStep) {
+        let writer = &self.open.as_ref().unwrap().writer;
+        writer.spool(step).unwrap();
+        writer.flush().unwrap();
+    }
+
+    /// The telemetry receiver is there since then.
+    pub(crate) fn listens(&mut self, since: i64) {
+        self.stop();
+        Ledger::open(&self.db()).unwrap().listens(since).unwrap();
+        self.start();
+    }
+
+    /// Reads a telemetry outfile from its start.
+    pub(crate) fn outfile(&self, path: &Path) {
+        let writer = &self.open.as_ref().unwrap().writer;
+        let files = [(path.to_owned(), OutfileCursor::default())];
+        let mut outfiles = Outfiles::new(files, outfile::Limits::default());
+        outfiles.look(self.now(), &mut |step| writer.outfile(step).map_err(|_| Closed)).unwrap();
+        writer.flush().unwrap();
+    }
+
+    /// Hands telemetry over as it comes over the network.
+    pub(crate) fn telemetry(&self, batch: TelemetryBatch) {
+        self.open.as_ref().unwrap().writer.telemetry(batch).unwrap();
+    }
+
+    /// Says that everything was read to its end just now.
+    pub(crate) fn scanned(&self) {
+        let open = self.open.as_ref().unwrap();
+        for home in &open.ids {
+            open.writer.scanned(*home, self.now()).unwrap();
+        }
+        open.writer.flush().unwrap();
+    }
+
+    /// The turns of all sessions, by their start.
+    pub(crate) fn turns(&self) -> Vec<TurnFacts> {
+        let now = self.now();
+        let turns = open_reader(&self.db()).unwrap().snapshot(|snapshot| {
+            let dimensions = snapshot.dimensions()?;
+            let mut turns = Vec::new();
+            for session in dimensions.sessions.values() {
+                for row in snapshot.session_story(session.id, now)?.rows {
+                    turns.push(TurnFacts {
+                        session: session.session.clone(),
+                        started_at: row.started_at,
+                        bound: row.bound,
+                        reasons: row.reasons,
+                        figure: row.figure,
+                        settled: row.settled_at.is_some(),
+                    });
+                }
+            }
+            Ok(turns)
+        });
+        let mut turns = turns.unwrap();
+        turns.sort_by(|a, b| (a.started_at, &a.session).cmp(&(b.started_at, &b.session)));
+        turns
     }
 
     /// Looks once, and lets the ledger have it later: [`Self::flush`].
@@ -258,7 +336,7 @@ pub(crate) fn facts(db: &Path) -> Facts {
             undecodable.extend(snapshot.session_undecodable(session.id)?);
         }
         let mut all = 0;
-        snapshot.requests(i64::MIN..i64::MAX, |_| all += 1)?;
+        snapshot.requests(i64::MIN..i64::MAX, |row| all += usize::from(!row.above))?;
         assert_eq!(all, requests.len(), "the requests of all sessions are all requests");
         Ok(Facts {
             requests,

@@ -392,8 +392,7 @@ fn r66_telemetry_alone_completes_an_interactive_session() {
 fn r66_silence_leaves_the_last_turn_open_and_at_last_a_lower_bound() {
     let mut facts = interactive();
     facts.records.retain(|record| record.kind != Kind::CleanExit);
-    let last =
-        |facts: &SessionFacts| assess(facts).into_iter().filter(|t| t.unit.is_none()).next_back().unwrap();
+    let last = |facts: &SessionFacts| assess(facts).into_iter().rfind(|t| t.unit.is_none()).unwrap();
     assert_eq!(last(&facts).ending, Ending::Open);
     facts.lapsed_before = 301;
     let lapsed = last(&facts);
