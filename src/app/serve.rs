@@ -20,7 +20,7 @@ use crate::health::Health;
 use crate::store::open_reader;
 use crate::store::writer::Ledger;
 use crate::surfaces::budget::Board;
-use crate::surfaces::http::{Gate, Hosts, Options, TlsListener, Views, router};
+use crate::surfaces::http::{Gate, Hosts, Live, Options, TlsListener, Views, router};
 use crate::surfaces::metrics::{BuildInfo, Exporter, HomeInfo, MoneyInfo};
 
 /// Requests under way at the end get this long.
@@ -54,6 +54,10 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
     };
     say_hello(config, &listeners, gate.in_force().tls())?;
 
+    let (changed, changes) = watch::channel(0);
+    health.writer.changed.connect(move |count| {
+        changed.send_replace(count);
+    });
     let (stop, stop_handle) = Stop::new();
     let stopping = stop_handle.clone();
     let ingest = Ingest::start(config, ledger, health.clone(), clock, move || !stopping.is_stopping())?;
@@ -65,7 +69,7 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
         .spawn(move || ingest.run(&watched, &stop))
         .context("no thread for the journal source")?;
 
-    runtime.block_on(answer(listeners, views, config, &gate, signals))?;
+    runtime.block_on(answer(listeners, views, config, &gate, changes, signals))?;
     // First, while the writer can still note what was told.
     hooks.stop(GRACE);
     stop_handle.stop();
@@ -148,15 +152,17 @@ async fn answer(
     views: Arc<dyn Views>,
     config: &Config,
     gate: &Arc<Gate>,
+    changes: watch::Receiver<u64>,
     signals: Signals,
 ) -> anyhow::Result<()> {
     let (stopping, stopped) = watch::channel(false);
+    let live = Live::new(changes, stopped.clone());
     let mut servers = tokio::task::JoinSet::new();
     for listener in listeners {
         let loopback = listener.local_addr()?.ip().to_canonical().is_loopback();
         let hosts = if loopback { Hosts::loopback(&config.web.allowed_hosts) } else { Hosts::Any };
         let telemetry_path = config.web.telemetry_path.clone();
-        let options = Options { telemetry_path, hosts, gate: gate.clone(), loopback };
+        let options = Options { telemetry_path, hosts, gate: gate.clone(), loopback, live: live.clone() };
         let service = router(views.clone(), options);
         let mut stopped = stopped.clone();
         let stop = async move {
