@@ -162,14 +162,15 @@ CREATE TABLE outfiles (
 
 -- Counters of a home by up to two labels.
 CREATE TABLE home_counters (
+  id       INTEGER PRIMARY KEY,
   home_id  INTEGER NOT NULL REFERENCES homes (id),
   name     TEXT NOT NULL,
   first    TEXT NOT NULL,
   second   TEXT NOT NULL,
   value    INTEGER NOT NULL,
   born_at  INTEGER,                            -- NULL: in a first import, which is history
-  PRIMARY KEY (home_id, name, first, second)
-) STRICT, WITHOUT ROWID;
+  UNIQUE (home_id, name, first, second)
+) STRICT;
 
 ALTER TABLE requests ADD COLUMN turn_id INTEGER REFERENCES turns (id);
 -- What stands in a ledger without turns is settled: no door claims it any more.

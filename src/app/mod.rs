@@ -6,9 +6,11 @@
 //! - **Look first** at [`serve`] (the whole service on one page), then
 //!   [`ingest`] (journals into the ledger).
 
+mod acp;
 mod assets;
 mod bill;
 mod budget;
+mod catch_up;
 pub mod clock;
 mod export;
 mod hooks;
@@ -16,7 +18,9 @@ pub mod ingest;
 mod listening;
 pub mod lock;
 mod prices;
+mod quota;
 mod reprice;
+mod run;
 mod serve;
 mod show;
 mod spools;
@@ -28,7 +32,7 @@ use anyhow::Context;
 use jiff::tz::TimeZone;
 
 use crate::cli;
-use crate::config::{Config, Home, Level, LogFormat};
+use crate::config::{Config, Env, Flags, Home, Level, LogFormat};
 use crate::surfaces::report::Money;
 
 /// # Errors
@@ -36,6 +40,18 @@ use crate::surfaces::report::Money;
 pub fn serve(config: Config) -> anyhow::Result<ExitCode> {
     log(&config);
     serve::serve(&config)
+}
+
+/// # Errors
+/// What keeps the agent from being started: an option that makes no sense.
+pub fn acp(flags: &Flags, args: &cli::acp::Acp) -> anyhow::Result<ExitCode> {
+    acp::acp(flags, args)
+}
+
+/// # Errors
+/// Whatever keeps the ledger from being brought up to date.
+pub fn catch_up(config: Config) -> anyhow::Result<ExitCode> {
+    catch_up::catch_up(&config)
 }
 
 /// # Errors
@@ -86,6 +102,14 @@ pub fn reprice(config: Config, args: &cli::reprice::Reprice) -> anyhow::Result<E
     reprice::reprice(&config, args)
 }
 
+/// What is wrong with the configuration is no reason not to run the command.
+///
+/// # Errors
+/// Whatever keeps the command from being started, or standard input from being copied.
+pub fn run(flags: &Flags, env: &Env, args: &cli::run::Run) -> anyhow::Result<ExitCode> {
+    run::run(flags, env, args)
+}
+
 /// # Errors
 /// Whatever keeps the budgets from being shown.
 pub fn budget(config: Config, args: &cli::budget::Budget) -> anyhow::Result<ExitCode> {
@@ -96,6 +120,12 @@ pub fn budget(config: Config, args: &cli::budget::Budget) -> anyhow::Result<Exit
 /// Whatever keeps the status from being shown.
 pub fn status(config: Config, args: &cli::status::Status) -> anyhow::Result<ExitCode> {
     budget::status(&config, args)
+}
+
+/// # Errors
+/// Whatever keeps the quota from being asked for or shown.
+pub fn quota(config: Config, args: &cli::quota::Quota) -> anyhow::Result<ExitCode> {
+    quota::quota(&config, args, quota::poller())
 }
 
 /// # Errors

@@ -36,12 +36,14 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
     let lock = ServeLock::take(&config.db)?;
     let money = money(config, &mut ledger)?;
 
-    let (existing, counters) =
-        open_reader(&config.db)?.snapshot(|snapshot| Ok((snapshot.tuples()?, snapshot.home_counters()?)))?;
+    let (existing, counters, quota) = open_reader(&config.db)?.snapshot(|snapshot| {
+        Ok((snapshot.tuples()?, snapshot.home_counters()?, snapshot.quota(clock.now_ms())?))
+    })?;
     let board = Arc::new(Board::default());
     let exporter = Exporter::new(health.clone(), BuildInfo::compiled(), config.db.clone(), money, &existing)
         .with_counters(&counters)
-        .with_budgets(board.clone());
+        .with_budgets(board.clone())
+        .with_quota(&quota);
     let views: Arc<dyn Views> =
         Arc::new(LedgerViews::new(config.clone(), zone(config)?, health.clone(), exporter, clock));
 

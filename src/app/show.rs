@@ -32,7 +32,7 @@ const SLOW: Duration = Duration::from_secs(1);
 const USAGE: u8 = 2;
 
 /// Brings the ledger up to date; `health` learns which homes could not be read.
-fn update(config: &Config, clock: Clock, health: &Arc<Health>) -> anyhow::Result<()> {
+pub(super) fn update(config: &Config, clock: Clock, health: &Arc<Health>) -> anyhow::Result<()> {
     let ledger = Ledger::open(&config.db)?;
     let ingest = Ingest::start(config, ledger, health.clone(), clock, || false)?;
     with_progress(|| ingest.once())
@@ -172,7 +172,7 @@ fn watch(
 
 /// What redraws a terminal of so many lines. Of a longer text the end is shown:
 /// there are the newest days and the total.
-fn screen(text: &str, height: usize) -> String {
+pub(super) fn screen(text: &str, height: usize) -> String {
     let lines: Vec<_> = text.lines().collect();
     let shown = &lines[lines.len().saturating_sub(height.saturating_sub(1))..];
     let mut screen = HOME.to_owned();
@@ -379,7 +379,7 @@ pub(super) fn width() -> usize {
 }
 
 /// Lines of the terminal.
-fn height() -> usize {
+pub(super) fn height() -> usize {
     terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0))
 }
 

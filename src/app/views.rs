@@ -19,6 +19,7 @@ use crate::surfaces::http::state::{self, State};
 
 use crate::surfaces::http::{ApiError, Query, Readiness, Scrape, Views};
 use crate::surfaces::metrics::{Calendar, Exporter, Format, LedgerRows, Receipt, sessions};
+use crate::surfaces::quota::Quota;
 use crate::surfaces::report::spec::{Kind, Options, ReportSpec};
 use crate::surfaces::report::{self, Format as _, ReportError, json, session};
 
@@ -150,9 +151,10 @@ impl Views for LedgerViews {
     fn state(&self) -> Result<String, ApiError> {
         self.read(|snapshot| {
             let homes: Vec<_> = snapshot.homes()?.into_values().collect();
+            let quota = Quota::standing(snapshot, &[], self.clock.now_ms())?;
             Ok(self
                 .live(snapshot)
-                .map(|(rows, total)| State::new(rows, total, &homes, &self.health).to_json()))
+                .map(|(rows, total)| State::new(rows, total, &homes, &quota, &self.health).to_json()))
         })
         .map_err(ReportError::from)
         .flatten()
@@ -210,6 +212,15 @@ impl Views for LedgerViews {
             .map_err(|error| api_error(&error))?;
         let mut text = Vec::new();
         report.write_json(false, &mut text).map_err(|_| ApiError::internal())?;
+        String::from_utf8(text).map_err(|_| ApiError::internal())
+    }
+
+    fn quota(&self) -> Result<String, ApiError> {
+        let quota = self
+            .read(|snapshot| Quota::read(snapshot, &[], self.clock.now_ms()))
+            .map_err(|error| api_error(&error.into()))?;
+        let mut text = Vec::new();
+        quota.write_json(false, &mut text).map_err(|_| ApiError::internal())?;
         String::from_utf8(text).map_err(|_| ApiError::internal())
     }
 

@@ -8,6 +8,7 @@
 //!
 //! Exit codes: 0 done; 1 the answer is no or something is wrong; 2 usage.
 
+pub mod acp;
 pub mod assets;
 pub mod backfill;
 pub mod budget;
@@ -16,11 +17,14 @@ pub mod completions;
 pub mod doctor;
 pub mod explain;
 pub mod export;
+pub mod ingest;
 pub mod man;
 pub mod prices;
+pub mod quota;
 pub mod reconcile;
 pub mod report;
 pub mod reprice;
+pub mod run;
 pub mod serve;
 pub mod status;
 
@@ -54,19 +58,23 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Serve(serve::Serve),
+    Acp(acp::Acp),
     Report(report::Report),
     Explain(explain::Explain),
     Reconcile(reconcile::Reconcile),
+    Run(run::Run),
     Export(export::Export),
     Backfill(backfill::Backfill),
     Budget(budget::Budget),
     Status(status::Status),
+    Quota(quota::Quota),
     Prices(prices::Prices),
     Reprice(reprice::Reprice),
     Doctor(doctor::Doctor),
     Assets(assets::Assets),
     Completions(completions::Completions),
     Man(man::Man),
+    Ingest(ingest::Ingest),
 }
 
 /// Reads the command line; prints help, version or what is wrong with it, and
@@ -103,13 +111,17 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             serve.apply(&mut flags);
             app::serve(configuration(&flags)?)
         }
+        Command::Acp(acp) => app::acp(&flags, &acp),
+        Command::Ingest(ingest::Ingest {}) => app::catch_up(configuration(&flags)?),
         Command::Report(report) => app::report(configuration(&flags)?, &report),
         Command::Explain(explain) => app::explain(configuration(&flags)?, &explain),
         Command::Reconcile(reconcile) => app::reconcile(configuration(&flags)?, &reconcile),
+        Command::Run(run) => app::run(&flags, &Env::of_process(), &run),
         Command::Export(export) => app::export(configuration(&flags)?, &export),
         Command::Backfill(backfill) => app::backfill(configuration(&flags)?, &backfill),
         Command::Budget(budget) => app::budget(configuration(&flags)?, &budget),
         Command::Status(status) => app::status(configuration(&flags)?, &status),
+        Command::Quota(quota) => app::quota(configuration(&flags)?, &quota),
         Command::Prices(prices) => app::prices(configuration(&flags)?, &prices),
         Command::Reprice(reprice) => app::reprice(configuration(&flags)?, &reprice),
         Command::Doctor(doctor) => app::doctor(configuration(&flags)?, &doctor),
@@ -215,6 +227,9 @@ mod tests {
             "report --by user",
             "report --sort price",
             "report --watch 0",
+            "quota --min 101",
+            "quota --min -1",
+            "quota --watch --json",
             "report --watch --json",
             "report --order up",
             "report --limit 0",

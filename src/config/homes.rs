@@ -122,6 +122,12 @@ pub(super) fn resolve(
     Ok(Resolved { homes: name_all(env, &users, paths, chosen_by)?, chosen })
 }
 
+/// The home of a Gemini CLI that is started in this environment, in its one spelling.
+#[must_use]
+pub fn effective_home(env: &Env) -> PathBuf {
+    paths::canonical(&default_home(env))
+}
+
 /// `$GEMINI_CLI_HOME`, else the user's home, else the system's directory for
 /// temporary files (accounting R11).
 fn default_home(env: &Env) -> PathBuf {

@@ -38,7 +38,7 @@ pub use budgets::BudgetEntry;
 pub use env::Env;
 pub use error::ConfigError;
 pub use gemini::CliSettings;
-pub use homes::{Home, HomeChoice};
+pub use homes::{Home, HomeChoice, effective_home};
 pub use hooks::{HookCommand, Hooks, Webhook, WebhookUrl};
 pub use keys::{Origin, Setting};
 pub use layer::{
@@ -157,6 +157,14 @@ impl Config {
     /// A value that cannot be used, with where it came from and what is expected.
     pub fn load(flags: &Flags, env: &Env) -> Result<Self, ConfigError> {
         resolve::resolve(flags, env)
+    }
+
+    /// The same without any file, for what must go on although the file cannot be used.
+    ///
+    /// # Errors
+    /// A value of the environment or the flags that cannot be used.
+    pub fn load_without_file(flags: &Flags, env: &Env) -> Result<Self, ConfigError> {
+        resolve::resolve_with(flags, env, None, Layer::default())
     }
 
     /// Where the value of `key` came from.

@@ -17,6 +17,16 @@ mod web;
 
 pub(super) fn resolve(flags: &Flags, env: &Env) -> Result<Config, ConfigError> {
     let (path, file) = read_file(flags, env)?;
+    resolve_with(flags, env, path, file)
+}
+
+/// The same, with what the file says; none: there is no file.
+pub(super) fn resolve_with(
+    flags: &Flags,
+    env: &Env,
+    path: Option<PathBuf>,
+    file: Layer,
+) -> Result<Config, ConfigError> {
     let unknown_variables = unknown_variables(env);
     let mut layers =
         Layers { flags: &flags.layer, env: Layer::of_env(env)?, file, path, settings: Vec::new() };

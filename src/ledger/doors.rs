@@ -48,6 +48,7 @@ pub struct DoorEvent {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "the large one, a turn's end, is what these are for")]
 pub enum EventKind {
     /// A process was started behind the door. Always the first event of a spool.
     ProcessStarted {
@@ -148,6 +149,24 @@ impl EventKind {
     ];
 }
 
+/// One event that somebody posted, with what a spool says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostedEvent {
+    /// Its identity: the same again changes nothing (accounting R71).
+    pub event_id: String,
+    /// The host that the agent runs on, as the sender calls it.
+    pub host: String,
+    /// The directory that holds its `.gemini` there, as the sender knows it.
+    pub home: Option<String>,
+    /// Which runtime the agent's command names, where it was posted and names one (accounting R2).
+    pub configured_runtime: Option<String>,
+    /// The agent runs on another host than the sender says (accounting R7, R62).
+    pub remote: bool,
+    /// The command could not be split (accounting R6).
+    pub odd: Option<Oddity>,
+    pub event: DoorEvent,
+}
+
 /// How far a spool file was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpoolCursor {
@@ -178,15 +197,14 @@ pub struct SpoolStep {
     pub ended: bool,
 }
 
-/// An event that an orchestrator posted (accounting 3, D4).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PostedEvent {
-    /// It counts once.
-    pub event_id: String,
-    pub host: String,
-    /// The directory that holds the session's `.gemini`, where stated.
-    pub home: Option<String>,
-    pub event: DoorEvent,
+/// What somebody posted, item by item.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PostedBatch {
+    pub events: Vec<PostedEvent>,
+    /// Items of a kind that this build does not know.
+    pub unknown: u64,
+    /// Items that cannot be used.
+    pub refused: u64,
 }
 
 /// What became of posted events.

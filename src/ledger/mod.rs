@@ -18,6 +18,7 @@ pub mod model;
 pub mod money;
 pub mod project;
 pub mod quota;
+pub mod runtime;
 pub mod spend;
 pub mod telemetry;
 pub mod tokens;

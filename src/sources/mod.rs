@@ -7,6 +7,11 @@
 //! - **Look first** at [`journal::tail`] (one journal, one look) and
 //!   [`journal::record`] (one line, one meaning).
 
+pub mod acp;
+pub mod events;
+pub mod headless;
 pub mod journal;
 pub mod process;
+pub mod quota;
+pub mod raw;
 pub mod spool;

@@ -27,6 +27,9 @@ pub const JOURNAL_UNDECODABLE: &str = "journal_undecodable";
 /// Label sets that came after `metrics.max_tuples` and went to `other`.
 pub const LABEL_OVERFLOW: &str = "label_overflow";
 
+/// Shares of quota that were no number between 0 and 1 (quota Q10).
+pub const QUOTA_CLAMPED: &str = "quota_clamped";
+
 /// Oddities that front doors met, by [`Oddity`].
 pub const DOOR_ODDITIES: &str = "door_oddities";
 /// Sessions loaded in the minute they were made (accounting R43).
@@ -123,7 +126,7 @@ pub fn labels(name: &str) -> Option<Vec<&'static str>> {
         DOOR_ODDITIES => Oddity::ALL.map(Oddity::as_str).to_vec(),
         EVENTS => EVENT_LABELS.to_vec(),
         JOURNAL_BYTES | JOURNAL_REVISIONS | JOURNALS_LOST | LABEL_OVERFLOW | SAME_MINUTE_LOADS
-        | RUNTIME_MISMATCHES => vec![NO_LABEL],
+        | RUNTIME_MISMATCHES | QUOTA_CLAMPED => vec![NO_LABEL],
         _ => return None,
     })
 }

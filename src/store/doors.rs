@@ -8,12 +8,13 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::StoreError;
 use super::apply::Applier;
 use super::counter_names::{DOOR_ODDITIES, EVENTS, NO_LABEL, SAME_MINUTE_LOADS, event_label};
-use super::names;
+use super::{names, quota};
 use crate::ledger::doors::{
-    Door, DoorEvent, EventKind, Exit, PostedEvent, SpoolCursor, SpoolStep, TurnResult,
+    Door, DoorEvent, EventKind, Exit, Posted, PostedBatch, PostedEvent, SpoolCursor, SpoolStep, TurnResult,
 };
 use crate::ledger::evidence::{HomeId, ProjectFact};
 use crate::ledger::model::UNKNOWN;
+use crate::ledger::quota::refusal::Rejected;
 
 /// The agent that is measured (accounting R1).
 const GEMINI_CLI: &str = "gemini-cli";
@@ -78,30 +79,34 @@ impl Applier {
         Ok(Spooled::Done)
     }
 
-    /// Applies events that were posted; says how many were known already.
+    /// Applies events that were posted.
     pub(super) fn posted(
         &mut self,
         c: &Connection,
-        events: &[PostedEvent],
+        batch: &PostedBatch,
         now_ms: i64,
-    ) -> Result<u64, StoreError> {
-        let mut duplicate = 0;
-        for posted in events {
+    ) -> Result<Posted, StoreError> {
+        let mut posted = Posted::default();
+        for item in &batch.events {
             let new = c
                 .prepare_cached("INSERT OR IGNORE INTO posted (event_id, at) VALUES (?1, ?2)")?
-                .execute(params![posted.event_id, now_ms])?;
+                .execute(params![item.event_id, now_ms])?;
             if new == 0 {
-                duplicate += 1;
+                posted.duplicate += 1;
                 continue;
             }
-            let home = posted.home.as_deref().map(|path| self.home_at(c, path)).transpose()?;
-            let process = self.host(c, &posted.host, home, posted.event.at)?;
-            self.event(c, &process, &posted.event)?;
+            posted.accepted += 1;
+            let process = self.host(c, item)?;
+            self.event(c, &process, &item.event)?;
+            if let Some(oddity) = item.odd {
+                self.count(DOOR_ODDITIES, oddity.as_str(), 1);
+            }
         }
-        let accepted = events.len() as u64 - duplicate;
-        self.count(EVENTS, event_label("http", "accepted"), accepted);
-        self.count(EVENTS, event_label("http", "duplicate"), duplicate);
-        Ok(duplicate)
+        self.count(EVENTS, event_label("http", "accepted"), posted.accepted);
+        self.count(EVENTS, event_label("http", "duplicate"), posted.duplicate);
+        self.count(EVENTS, event_label("http", "unknown"), batch.unknown);
+        self.count(EVENTS, event_label("http", "invalid"), batch.refused);
+        Ok(posted)
     }
 
     /// The process whose spool this is; its first event says what it is.
@@ -125,22 +130,20 @@ impl Applier {
         Ok(Process { id: c.last_insert_rowid(), door, home })
     }
 
-    /// What a host posts is one connection for each of its homes.
-    fn host(
-        &mut self,
-        c: &Connection,
-        host: &str,
-        home: Option<HomeId>,
-        at: i64,
-    ) -> Result<Process, StoreError> {
-        let name = format!("http:{host}:{}", home.map_or(0, |home| home.0));
+    /// What a host posts is one connection for each of its homes and runtimes.
+    fn host(&mut self, c: &Connection, item: &PostedEvent) -> Result<Process, StoreError> {
+        let home = item.home.as_deref().map(|path| self.home_at(c, path)).transpose()?;
+        // Whoever posts turns of a session and names no command means Gemini CLI.
+        let configured = item.configured_runtime.as_deref().unwrap_or(GEMINI);
+        let home_id = home.map_or(0, |home| home.0);
+        let name = format!("http:{}:{home_id}:{configured}:{}", item.host, u8::from(item.remote));
         if let Some(known) = find_process(c, &name)? {
             return Ok(known);
         }
         c.execute(
             "INSERT INTO connections (name, door, home_id, configured, remote, started_at)
-             VALUES (?1, 'http', ?2, 'gemini', 0, ?3)",
-            params![name, home.map(|home| home.0), at],
+             VALUES (?1, 'http', ?2, ?3, ?4, ?5)",
+            params![name, home.map(|home| home.0), configured, item.remote, item.event.at],
         )?;
         Ok(Process { id: c.last_insert_rowid(), door: Door::Http, home })
     }
@@ -195,7 +198,13 @@ impl Applier {
             EventKind::TurnEnded { session_id, turn, result } => {
                 let session = self.door_session(c, process, session_id)?;
                 insert_turn(c, process, session, turn, at)?;
-                end_turn(c, process, session, turn, at, result)
+                end_turn(c, process, session, turn, at, result)?;
+                let Some(rejection) = result.rejection.clone() else { return Ok(()) };
+                let home = c
+                    .prepare_cached("SELECT home_id FROM sessions WHERE id = ?1")?
+                    .query_row([session], |row| row.get(0).map(HomeId))?;
+                let session = session_id.as_str().into();
+                quota::refused(c, &Rejected { home, session, at, door: true, rejection }, at)
             }
             EventKind::Lost { .. } => {
                 c.prepare_cached("UPDATE turns SET lossy = 1 WHERE connection_id = ?1 AND ended_at IS NULL")?

@@ -1,6 +1,7 @@
 //! The ledger's database: the only room that names SQLite.
 //!
-//! - **In**: journal steps and projects from the sources, through one writer thread.
+//! - **In**: journal steps, projects, polls and refusals from the sources, through
+//!   one writer thread.
 //! - **Out**: read models ([`read`]) on short read-only transactions.
 //! - **Never**: decide what a figure means (it asks `ledger`), or hold a
 //!   transaction while it waits for anything else.
@@ -19,6 +20,7 @@ mod names;
 mod open;
 mod ownership;
 pub mod pricing;
+mod quota;
 pub mod read;
 mod requests;
 mod settle;

@@ -10,10 +10,11 @@ use super::StoreError;
 use super::read::Reader;
 
 /// Migrations by version, forward only, never edited once released.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../../migrations/0001_spine.sql"),
     include_str!("../../migrations/0002_budget_hooks.sql"),
     include_str!("../../migrations/0003_turns.sql"),
+    include_str!("../../migrations/0004_quota.sql"),
 ];
 
 /// The schema version of this build.

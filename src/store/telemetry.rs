@@ -9,9 +9,12 @@ use super::StoreError;
 use super::apply::Applier;
 use super::counter_names::{EVENTS, event_label};
 use super::facts::columns;
+use super::quota;
 use super::requests::role_number;
 use crate::ledger::evidence::HomeId;
 use crate::ledger::model::Role;
+use crate::ledger::quota::Rejection;
+use crate::ledger::quota::refusal::Rejected;
 use crate::ledger::telemetry::{
     Call, OutfileCursor, OutfileStep, RecordKey, TelemetryBatch, TelemetryKind, TelemetryRecord,
 };
@@ -53,6 +56,24 @@ pub(super) fn listens(c: &Connection, now_ms: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// What a failed call says of quota; the model that was asked for stands in
+/// where the refusal names none (quota Q14).
+fn refusal(c: &Connection, record: &TelemetryRecord, now_ms: i64) -> Result<(), StoreError> {
+    let TelemetryKind::Error { call, rejection: Some(rejection), .. } = &record.kind else { return Ok(()) };
+    let home = c
+        .prepare_cached("SELECT home_id FROM sessions WHERE session = ?1 ORDER BY id LIMIT 1")?
+        .query_row([&record.session], |row| row.get(0))?;
+    let model = rejection.model.clone().or_else(|| call.model.clone());
+    let rejected = Rejected {
+        home: HomeId(home),
+        session: record.session.as_str().into(),
+        at: record.at,
+        door: false,
+        rejection: Rejection { model, ..rejection.clone() },
+    };
+    quota::refused(c, &rejected, now_ms)
+}
+
 impl Applier {
     /// Applies a batch that came over the network.
     pub(super) fn telemetry(
@@ -62,7 +83,7 @@ impl Applier {
         now_ms: i64,
     ) -> Result<(), StoreError> {
         self.heard(c, now_ms)?;
-        self.batch(c, batch, true)
+        self.batch(c, batch, true, now_ms)
     }
 
     /// The receiver is still there: what it was given until now, it took.
@@ -105,14 +126,24 @@ impl Applier {
             return Ok(Some(c.query_row(held, [&*path], |row| cursor(row, 0))?));
         }
         self.telemetry_at = self.telemetry_at.max(Some(now_ms));
-        self.batch(c, &step.batch, false)?;
+        self.batch(c, &step.batch, false, now_ms)?;
         Ok(None)
     }
 
-    fn batch(&mut self, c: &Connection, batch: &TelemetryBatch, received: bool) -> Result<(), StoreError> {
+    fn batch(
+        &mut self,
+        c: &Connection,
+        batch: &TelemetryBatch,
+        received: bool,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
         let mut new = 0;
         for (record, key) in batch.records.iter().zip(RecordKey::of_batch(&batch.records)) {
-            new += u64::from(self.record(c, record, key, received)?);
+            let is_new = self.record(c, record, key, received)?;
+            new += u64::from(is_new);
+            if is_new {
+                refusal(c, record, now_ms)?;
+            }
         }
         self.count(EVENTS, event_label("otlp", "accepted"), new);
         self.count(EVENTS, event_label("otlp", "duplicate"), batch.records.len() as u64 - new);

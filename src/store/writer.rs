@@ -13,10 +13,12 @@ use super::apply::{Applied, Applier};
 use super::doors::{self, Spooled};
 use super::fresh::Fresh;
 use super::pricing::{self, Pricing, Repriced};
-use super::{StoreError, hooks, journals, names, open, telemetry};
+use super::{StoreError, hooks, journals, names, open, quota, telemetry};
 use crate::ledger::budget::Firing;
-use crate::ledger::doors::{Posted, PostedEvent, SpoolCursor, SpoolStep};
+use crate::ledger::doors::{Posted, PostedBatch, SpoolCursor, SpoolStep};
 use crate::ledger::evidence::{Condition, Cursor, HomeId, JournalPath, JournalStep, ProjectFact};
+use crate::ledger::quota::poll::Poll;
+use crate::ledger::quota::refusal::Rejected;
 use crate::ledger::telemetry::{OutfileCursor, OutfileStep, TelemetryBatch};
 
 /// How many messages wait at most: sources block behind them.
@@ -71,12 +73,14 @@ enum Message {
     Project(ProjectFact),
     Step(Box<JournalStep>),
     Imported(HomeId),
+    Poll(Box<Poll>),
+    Rejected(Box<Rejected>),
     Fired {
         firing: Firing,
         delivered: bool,
     },
     Spool(Box<SpoolStep>),
-    Posted(Vec<PostedEvent>, SyncSender<Posted>),
+    Posted(PostedBatch, SyncSender<Posted>),
     Telemetry(TelemetryBatch, SyncSender<()>),
     Outfile(Box<OutfileStep>),
     /// All journals of a home were read to their ends in a scan begun then.
@@ -179,6 +183,16 @@ impl Ledger {
         pricing::reprice(&mut self.connection, pricing)
     }
 
+    /// Keeps what one poll said, at once: for commands that ask once.
+    ///
+    /// # Errors
+    /// What SQLite says; then nothing was changed.
+    pub fn poll(&mut self, poll: &Poll, now_ms: i64) -> Result<(), StoreError> {
+        let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        quota::poll(&tx, poll, now_ms)?;
+        Ok(tx.commit()?)
+    }
+
     /// Starts the writer thread.
     ///
     /// # Panics
@@ -234,6 +248,22 @@ impl Writer {
         self.send(Message::Fired { firing, delivered })
     }
 
+    /// Hands over what a poll of the quota said.
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`] where the writer ended.
+    pub fn poll(&self, poll: Poll) -> Result<(), StoreError> {
+        self.send(Message::Poll(Box::new(poll)))
+    }
+
+    /// Hands over a request refused for quota or capacity (quota Q14).
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`] where the writer ended.
+    pub fn rejected(&self, rejected: Rejected) -> Result<(), StoreError> {
+        self.send(Message::Rejected(Box::new(rejected)))
+    }
+
     /// Hands a spool's step over; blocks while the queue is full.
     ///
     /// # Errors
@@ -246,9 +276,9 @@ impl Writer {
     ///
     /// # Errors
     /// [`StoreError::Stopped`] where the writer ended.
-    pub fn posted(&self, events: Vec<PostedEvent>) -> Result<Posted, StoreError> {
+    pub fn posted(&self, batch: PostedBatch) -> Result<Posted, StoreError> {
         let (reply, done) = sync_channel(1);
-        self.send(Message::Posted(events, reply))?;
+        self.send(Message::Posted(batch, reply))?;
         done.recv().map_err(|_| StoreError::Stopped)
     }
 
@@ -465,15 +495,16 @@ impl Work {
                     )?;
                 }
                 Message::Fired { firing, delivered } => hooks::note(&tx, firing, *delivered, now_ms)?,
+                Message::Poll(poll) => quota::poll(&tx, poll, now_ms)?,
+                Message::Rejected(rejected) => quota::refused(&tx, rejected, now_ms)?,
                 Message::Spool(step) => {
                     if let Spooled::Stale(cursor) = self.applier.spool(&tx, step)? {
                         done.spools.push((step.name.clone(), cursor));
                     }
                 }
-                Message::Posted(events, reply) => {
-                    let duplicate = self.applier.posted(&tx, events, now_ms)?;
-                    let accepted = events.len() as u64 - duplicate;
-                    done.replies.push(Reply::Posted(reply.clone(), Posted { accepted, duplicate }));
+                Message::Posted(batch, reply) => {
+                    let posted = self.applier.posted(&tx, batch, now_ms)?;
+                    done.replies.push(Reply::Posted(reply.clone(), posted));
                 }
                 Message::Telemetry(batch, reply) => {
                     self.applier.telemetry(&tx, batch, now_ms)?;

@@ -17,6 +17,7 @@ pub mod money;
 pub mod page;
 pub mod prices;
 pub mod pricing;
+pub mod quota;
 pub mod report;
 pub mod reprice;
 pub mod status;

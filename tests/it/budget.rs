@@ -337,7 +337,15 @@ fn a_ledger_from_before_is_brought_up_to_date_and_a_new_one_leaves_no_copy() {
     assert!(!copy.exists(), "nothing was to be kept");
 
     let ledger = rusqlite::Connection::open(sandbox.ledger()).unwrap();
-    ledger.execute_batch("DROP TABLE budget_hooks; PRAGMA user_version = 1;").unwrap();
+    // Newest first: what refers to others goes before them.
+    let since = "SELECT name FROM sqlite_schema WHERE type = 'table' AND (name LIKE 'quota%' OR name = 'budget_hooks')
+                 ORDER BY rowid DESC";
+    let tables: Vec<String> =
+        ledger.prepare(since).unwrap().query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    for table in tables {
+        ledger.execute_batch(&format!("DROP TABLE {table}")).unwrap();
+    }
+    ledger.execute_batch("PRAGMA user_version = 1;").unwrap();
     drop(ledger);
     let again = sandbox.run(&["budget", "--check"]);
     assert_eq!((again.code, again.err.as_str()), (1, ""), "{again:?}");

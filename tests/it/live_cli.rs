@@ -18,7 +18,7 @@ use crate::support::service::Service;
 use crate::support::skip::missing;
 
 /// The package or the program of the CLI.
-fn cli() -> Option<PathBuf> {
+pub(crate) fn cli() -> Option<PathBuf> {
     let named = std::env::var_os("GEMGAUGE_GEMINI_CLI").map(PathBuf::from);
     let prefix = std::env::var_os("RECORD_PREFIX").map(PathBuf::from);
     let installed = prefix.as_ref().map(|prefix| prefix.join("node_modules/@google/gemini-cli"));
@@ -29,18 +29,24 @@ fn cli() -> Option<PathBuf> {
     cli
 }
 
-/// Plays a scenario in the sandbox's home and returns what was billed in main chats.
-fn play(sandbox: &Sandbox, cli: &Path, scenario: &str) -> Spent {
+/// The command that plays a scenario in the sandbox's home.
+pub(crate) fn recorder(sandbox: &Sandbox, cli: &Path, scenario: &str, out: &Path) -> Command {
     let recorder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/record/record.mjs");
-    let out = sandbox.path().join(scenario);
-    let played = Command::new("node")
+    let mut command = Command::new("node");
+    command
         .arg(recorder)
         .args([scenario, out.to_str().unwrap(), "--home", sandbox.home().to_str().unwrap()])
         .args(["--project", sandbox.path().join("workspace").to_str().unwrap()])
         .env("GEMGAUGE_GEMINI_CLI", cli)
-        .stdin(Stdio::null())
-        .output()
-        .expect("node starts where the CLI is installed");
+        .stdin(Stdio::null());
+    command
+}
+
+/// Plays a scenario in the sandbox's home and returns what was billed in main chats.
+fn play(sandbox: &Sandbox, cli: &Path, scenario: &str) -> Spent {
+    let out = sandbox.path().join(scenario);
+    let played =
+        recorder(sandbox, cli, scenario, &out).output().expect("node starts where the CLI is installed");
     let said = [played.stdout, played.stderr].concat();
     assert!(played.status.success(), "{scenario}: {}", String::from_utf8_lossy(&said));
     billed(&out.join("billed.jsonl"))

@@ -5,6 +5,12 @@
     reason = "a test owns its files, its clock and its time"
 )]
 
+#[cfg(target_os = "linux")]
+mod acp_ends;
+#[cfg(target_os = "linux")]
+mod acp_proxy;
+#[cfg(unix)]
+mod acp_recordings;
 mod architecture;
 #[cfg(unix)]
 mod assets;
@@ -23,15 +29,23 @@ mod exposition;
 #[cfg(unix)]
 mod ledger_faults;
 mod lines;
+#[cfg(target_os = "linux")]
+mod live_acp;
 #[cfg(unix)]
 mod live_cli;
+#[cfg(unix)]
+mod live_run;
 mod money;
 mod prices;
 #[cfg(unix)]
 mod privacy;
 #[cfg(unix)]
 mod prometheus;
+#[cfg(unix)]
+mod quota;
 mod recordings;
+#[cfg(unix)]
+mod run;
 #[cfg(unix)]
 mod serve;
 mod support;

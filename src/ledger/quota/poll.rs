@@ -87,6 +87,37 @@ pub struct Poll {
     pub asked: bool,
 }
 
+/// What became of a request: the values of the label `result`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PollResult(QuotaState);
+
+impl PollResult {
+    /// All of them: the states that a request can end in.
+    pub const ALL: [Self; 8] = [
+        Self(QuotaState::Ok),
+        Self(QuotaState::WaitingForRefresh),
+        Self(QuotaState::ClientNoLongerSupported),
+        Self(QuotaState::NoSubscription),
+        Self(QuotaState::ValidationRequired),
+        Self(QuotaState::NoProject),
+        Self(QuotaState::Denied),
+        Self(QuotaState::Unavailable),
+    ];
+
+    /// `None` where no request was made.
+    #[must_use]
+    pub fn of(poll: &Poll) -> Option<Self> {
+        let known = Self::ALL.into_iter().find(|result| result.0 == poll.state);
+        // A request that ends in a state of no request was of no use.
+        poll.asked.then(|| known.unwrap_or(Self(QuotaState::Unavailable)))
+    }
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.0.as_str()
+    }
+}
+
 /// One bucket as the answer states it: raw values, nothing derived (quota Q9, Q10).
 #[derive(Clone, Debug, PartialEq)]
 pub struct BucketReading {

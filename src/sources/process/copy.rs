@@ -1,18 +1,68 @@
 //! The byte path: what is read is written on at once, and only then looked at.
 
-use std::io::{ErrorKind, Read, Write};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The most that is read at a time.
 const BLOCK: usize = 64 * 1024;
 
-/// How a copy ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Copied {
-    /// Everything was read and written.
-    Whole,
-    /// Nobody reads any more, or the source failed.
-    Broken,
+/// An open file that waits where others would say "not now": somebody who has
+/// the same file open may have made it non-blocking.
+#[derive(Debug)]
+pub struct Patient(pub File);
+
+impl Read for Patient {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(bytes) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.wait(Ready::Read)?,
+                done => return done,
+            }
+        }
+    }
+}
+
+impl Write for Patient {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.0.write(bytes) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.wait(Ready::Write)?,
+                done => return done,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Ready {
+    Read,
+    Write,
+}
+
+impl Patient {
+    #[cfg(unix)]
+    fn wait(&self, ready: Ready) -> io::Result<()> {
+        use rustix::event::{PollFd, PollFlags, poll};
+
+        let flags = match ready {
+            Ready::Read => PollFlags::IN,
+            Ready::Write => PollFlags::OUT,
+        };
+        match poll(&mut [PollFd::new(&self.0, flags)], None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn wait(&self, _: Ready) -> io::Result<()> {
+        Err(ErrorKind::WouldBlock.into())
+    }
 }
 
 /// Copies until the source ends or nobody reads, unchanged and unbuffered; a
@@ -20,35 +70,34 @@ pub enum Copied {
 ///
 /// `waiting` is even while the copy waits for the source, odd while it has
 /// bytes to pass on, and grows with every block.
+///
+/// # Errors
+/// Nobody reads any more, or one of the two fails.
 pub fn copy(
     mut from: impl Read,
     mut to: impl Write,
     waiting: &AtomicU64,
     mut seen: impl FnMut(&[u8]),
-) -> Copied {
+) -> io::Result<()> {
     let mut block = vec![0; BLOCK];
     loop {
         let read = match from.read(&mut block) {
-            Ok(0) => return Copied::Whole,
+            Ok(0) => return Ok(()),
             Ok(read) => read,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(_) => return Copied::Broken,
+            Err(error) => return Err(error),
         };
         waiting.fetch_add(1, Ordering::AcqRel);
         let written = to.write_all(&block[..read]).and_then(|()| to.flush());
         // Bytes that nobody took are evidence all the same.
         seen(&block[..read]);
-        if written.is_err() {
-            return Copied::Broken;
-        }
+        written?;
         waiting.fetch_add(1, Ordering::AcqRel);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
     /// Takes so many bytes and then no more.
@@ -74,10 +123,7 @@ mod tests {
         let bytes: Vec<u8> = (0..200_000_u32).map(|n| (n % 251) as u8).collect();
         let mut pipe = Pipe(Vec::new(), usize::MAX);
         let (mut seen, waiting) = (Vec::new(), AtomicU64::new(0));
-        assert_eq!(
-            copy(&bytes[..], &mut pipe, &waiting, |block| seen.extend_from_slice(block)),
-            Copied::Whole
-        );
+        copy(&bytes[..], &mut pipe, &waiting, |block| seen.extend_from_slice(block)).unwrap();
         assert!(pipe.0 == bytes && seen == bytes);
         assert_eq!(waiting.load(Ordering::Acquire) % 2, 0);
     }
@@ -86,7 +132,30 @@ mod tests {
     fn d2_2_a_reader_that_goes_away_ends_the_copy() {
         let mut pipe = Pipe(Vec::new(), 100_000);
         let waiting = AtomicU64::new(0);
-        assert_eq!(copy(io::repeat(b'x'), &mut pipe, &waiting, |_| {}), Copied::Broken);
+        let error = copy(io::repeat(b'x'), &mut pipe, &waiting, |_| {}).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BrokenPipe);
         assert_eq!(pipe.0.len(), 100_000);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn d2_2_a_pipe_that_somebody_made_non_blocking_is_waited_for() {
+        let (reader, writer) = io::pipe().unwrap();
+        let files =
+            [File::from(std::os::fd::OwnedFd::from(reader)), File::from(std::os::fd::OwnedFd::from(writer))];
+        for file in &files {
+            rustix::fs::fcntl_setfl(file, rustix::fs::OFlags::NONBLOCK).unwrap();
+        }
+        let [reader, writer] = files.map(Patient);
+        let bytes = vec![7; 1 << 20];
+        let sent = bytes.clone();
+        let sender = std::thread::spawn(move || {
+            let mut writer = writer;
+            writer.write_all(&sent).unwrap();
+        });
+        let (mut got, waiting) = (Vec::new(), AtomicU64::new(0));
+        copy(reader, &mut got, &waiting, |_| {}).unwrap();
+        sender.join().unwrap();
+        assert!(got == bytes);
     }
 }

@@ -15,7 +15,7 @@ mod spawn;
 #[cfg(unix)]
 pub mod tree;
 
-pub use copy::{Copied, copy};
+pub use copy::{Patient, copy};
 #[cfg(unix)]
 pub use exit::{leave, of_status};
 pub use spawn::{NotStarted, command, spawn};

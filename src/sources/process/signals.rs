@@ -28,6 +28,13 @@ impl Signals {
         signal_hook::iterator::Signals::new(caught).map(Self)
     }
 
+    /// Waits for each signal, for as long as the process lives.
+    pub fn each(mut self, mut act: impl FnMut(Signal)) {
+        for signal in self.0.forever().filter_map(Signal::from_named_raw) {
+            act(signal);
+        }
+    }
+
     /// Ends [`Self::hand_on`] from another thread.
     #[must_use]
     pub fn handle(&self) -> Handle {

@@ -14,6 +14,12 @@ pub struct NotStarted {
 }
 
 impl NotStarted {
+    /// What kept a program from being started.
+    #[must_use]
+    pub fn new(program: &OsString, error: io::Error) -> Self {
+        Self { program: program.clone(), error }
+    }
+
     /// What a shell would exit with: 127 where there is no such program, else 126.
     #[must_use]
     pub fn code(&self) -> u8 {

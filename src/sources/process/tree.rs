@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, test_kill_process, waitid};
 
 use super::exit::of_status;
 use crate::ledger::doors::Exit;
@@ -31,21 +31,29 @@ impl Tree {
     /// is the root alone.
     #[must_use]
     pub fn of(root: Pid) -> Self {
-        let all: Vec<Member> = std::fs::read_dir("/proc")
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw))
-            .filter_map(member)
-            .collect();
+        let all = everyone();
         let lone = Member { pid: root, parent: 0, started: 0 };
-        let mut tree = vec![all.iter().copied().find(|member| member.pid == root).unwrap_or(lone)];
+        let mut tree = Self(vec![all.iter().copied().find(|member| member.pid == root).unwrap_or(lone)]);
+        tree.add_descendants(&all);
+        tree
+    }
+
+    /// Forgets who has ended and adds what the others have started meanwhile.
+    /// Who was seen once stays a member, even after its parent is gone.
+    pub fn look_again(&mut self) {
+        self.0.retain(|member| member.is_there());
+        self.add_descendants(&everyone());
+    }
+
+    fn add_descendants(&mut self, all: &[Member]) {
         let mut next = 0;
-        while let Some(parent) = tree.get(next).map(|member| member.pid.as_raw_nonzero().get()) {
-            tree.extend(all.iter().filter(|member| member.parent == parent && member.pid != root));
+        while let Some(parent) = self.0.get(next).map(|member| member.pid.as_raw_nonzero().get()) {
+            let known = |one: &Member| self.0.iter().any(|member| member.pid == one.pid);
+            let children = all.iter().copied().filter(|one| one.parent == parent && !known(one));
+            let children: Vec<Member> = children.collect();
+            self.0.extend(children);
             next += 1;
         }
-        Self(tree)
     }
 
     /// Sends a signal to each process that is still there.
@@ -64,8 +72,18 @@ impl Tree {
 
 impl Member {
     fn is_there(&self) -> bool {
-        self.started == 0 || member(self.pid).is_some_and(|now| now.started == self.started)
+        if self.started == 0 {
+            return test_kill_process(self.pid).is_ok();
+        }
+        member(self.pid).is_some_and(|now| now.started == self.started)
     }
+}
+
+/// Everyone whom the system shows.
+fn everyone() -> Vec<Member> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
+    pids.filter_map(member).collect()
 }
 
 /// What `/proc` says of a process that is no zombie.
@@ -139,7 +157,10 @@ mod tests {
         assert_eq!(tree.0[0].pid.as_raw_nonzero().get().unsigned_abs(), child.id());
         Tree(tree.0[1..].to_vec()).signal(Signal::KILL);
         assert_eq!(signaller.wait(&mut child), Some(Exit::Code(7)));
-        assert!(!tree.lives());
+        // The killed one has no parent left that would have waited for it.
+        while tree.lives() {
+            std::thread::yield_now();
+        }
         assert!(signaller.signal(Signal::KILL).is_none(), "an id that was waited for is nobody's");
     }
 

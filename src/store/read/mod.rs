@@ -14,6 +14,7 @@ use crate::ledger::tokens::{Class, Classes};
 mod spend;
 mod turns;
 
+pub use super::quota::read::{BucketRow, QuotaHomeRow, QuotaModelRow, QuotaRows, RefusalRow};
 pub use spend::{Claim, Mark, RequestRow};
 pub use turns::{ConnectionRow, CounterRow, OpenTurn, SessionSpend, SessionStory, TurnRow};
 

@@ -93,6 +93,7 @@ const SPEND: &str = "SELECT s.session, h.name, p.name, s.last_at, coalesce(sum(x
 /// A counter of a home by up to two labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterRow {
+    pub id: i64,
     pub home: String,
     pub name: String,
     pub first: String,
@@ -269,11 +270,12 @@ impl Snapshot<'_> {
     pub fn home_counters(&self) -> Result<Vec<CounterRow>, StoreError> {
         let mut counters = Vec::new();
         self.each(
-            "SELECT h.name, c.name, c.first, c.second, c.value, c.born_at
+            "SELECT h.name, c.name, c.first, c.second, c.value, c.born_at, c.id
              FROM home_counters c JOIN homes h ON h.id = c.home_id ORDER BY h.name, c.name, c.first, c.second",
             [],
             |row| {
                 counters.push(CounterRow {
+                    id: row.get(6)?,
                     home: row.get(0)?,
                     name: row.get(1)?,
                     first: row.get(2)?,

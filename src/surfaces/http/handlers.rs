@@ -113,6 +113,11 @@ pub(super) async fn live(State(shared): State<Shared>, uri: Uri) -> Result<Respo
     Ok(shared.live.answer())
 }
 
+pub(super) async fn quota(State(shared): State<Shared>, uri: Uri) -> Result<Response, ApiError> {
+    Query::parse(&uri, &[])?;
+    document(shared.read(|views| views.quota()).await?)
+}
+
 pub(super) async fn not_found(uri: Uri) -> ApiError {
     ApiError::not_found("not_found", format!("there is nothing at {}", uri.path()))
 }

@@ -39,6 +39,7 @@ pub fn router(views: Arc<dyn Views>, options: Options) -> Router {
         .route("/api/v1/live", get(handlers::live))
         .route("/api/v1/report/{kind}", get(handlers::report))
         .route("/api/v1/sessions/{id}", get(handlers::session))
+        .route("/api/v1/quota", get(handlers::quota))
         .fallback(handlers::not_found)
         .method_not_allowed_fallback(handlers::method_not_allowed)
         .with_state(Shared::new(views, live))

@@ -9,6 +9,7 @@ use crate::health::Health;
 use crate::ledger::blind_spots::BLIND_SPOTS;
 use crate::ledger::tokens::Classes;
 use crate::store::read::{Dimensions, HomeRow, OpenTurn};
+use crate::surfaces::quota::{HomeJson, LimitJson, Quota};
 
 /// The document, in the order of its keys.
 #[derive(Debug, Serialize)]
@@ -18,8 +19,9 @@ pub struct State {
     sessions: Vec<Map<String, Value>>,
     /// The total of a report.
     totals: Value,
-    rate_limits: [Value; 0],
-    quota: Map<String, Value>,
+    /// Each limit for each home that has it (quota Q15).
+    rate_limits: Vec<LimitJson>,
+    quota: BTreeMap<String, HomeJson>,
     sources: Sources,
     blind_spots: &'static [&'static str],
 }
@@ -52,7 +54,13 @@ impl State {
     /// shape and `totals` a report's total; each session gets its `open_turn`,
     /// null while no door sees prompts.
     #[must_use]
-    pub fn new(sessions: Vec<Map<String, Value>>, totals: Value, homes: &[HomeRow], health: &Health) -> Self {
+    pub fn new(
+        sessions: Vec<Map<String, Value>>,
+        totals: Value,
+        homes: &[HomeRow],
+        quota: &Quota,
+        health: &Health,
+    ) -> Self {
         let sessions = sessions.into_iter().map(|mut session| {
             session.entry("open_turn").or_insert(Value::Null);
             session
@@ -73,8 +81,8 @@ impl State {
             version: env!("CARGO_PKG_VERSION"),
             sessions: sessions.collect(),
             totals,
-            rate_limits: [],
-            quota: Map::new(),
+            rate_limits: quota.rate_limits(),
+            quota: quota.homes_json(),
             sources: Sources { journal },
             blind_spots: &BLIND_SPOTS,
         }
@@ -133,7 +141,7 @@ mod tests {
         health.journal.last_event.advance(1_790_000_000_250);
         let homes = [HomeRow { id: 1, path: "/home/ana".into(), name: "ana".into(), imported: true }];
         let session = Map::from_iter([("key".to_owned(), json!("b4265a7e"))]);
-        let state = State::new(vec![session], json!({"requests": 1}), &homes, &health);
+        let state = State::new(vec![session], json!({"requests": 1}), &homes, &Quota::default(), &health);
         let got: Value = serde_json::from_str(&state.to_json()).expect("JSON");
         let want = json!({
             "version": env!("CARGO_PKG_VERSION"),

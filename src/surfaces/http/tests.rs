@@ -42,6 +42,10 @@ impl Views for Fake {
         Ok(serde_json::json!({ "id": id }).to_string())
     }
 
+    fn quota(&self) -> Result<String, ApiError> {
+        Ok(r#"{"schema":1,"limits":[]}"#.into())
+    }
+
     fn scrape(&self, format: Format) -> Scrape {
         self.scrapes.fetch_add(1, SeqCst);
         Scrape { body: format!("# {format:?}\n"), receipt: Receipt::default() }

@@ -34,6 +34,12 @@ pub trait Views: Send + Sync + 'static {
     /// 404 for an unknown session, 400 for a prefix of several, 503 for an unreadable ledger.
     fn session(&self, id: &str) -> Result<String, ApiError>;
 
+    /// `/api/v1/quota`: the limits with their histories.
+    ///
+    /// # Errors
+    /// The ledger cannot be read.
+    fn quota(&self) -> Result<String, ApiError>;
+
     /// `/metrics`. Cannot fail: a broken ledger is a metric.
     fn scrape(&self, format: Format) -> Scrape;
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::health::Health;
 use crate::store::StoreError;
-use crate::store::read::{CounterRow, HomeRow, SessionSpend, Snapshot, TupleRow};
+use crate::store::read::{CounterRow, HomeRow, QuotaRows, SessionSpend, Snapshot, TupleRow};
 
 pub mod budgets;
 pub mod calendar;
@@ -27,6 +27,7 @@ pub mod journals;
 pub mod ledger;
 pub mod money;
 pub mod process;
+pub mod quota;
 pub mod service;
 pub mod sessions;
 pub mod sources;
@@ -40,22 +41,25 @@ mod tests;
 pub use calendar::{Calendar, CalendarRow};
 pub use exposition::Format;
 pub use money::{HomeInfo, MoneyInfo};
+pub use quota::QuotaScrape;
 pub use service::{BuildInfo, Collector};
 pub use zero_first::Receipt;
 
 use super::budget::Board;
+use super::quota::Quota;
 use family::{Descriptor, Family};
 use service::Fared;
-use zero_first::ZeroFirst;
+use zero_first::{Set, ZeroFirst};
 
 /// Every metric there is, by subject, in the order of the documentation.
-fn subjects() -> [(&'static str, &'static [&'static Descriptor]); 12] {
+fn subjects() -> [(&'static str, &'static [&'static Descriptor]); 13] {
     [
         ("Spend", &tokens::DESCRIPTORS),
         ("Turns", &turns::DESCRIPTORS),
         ("Money", &money::DESCRIPTORS),
         ("Calendar", &calendar::DESCRIPTORS),
         ("Budgets", &budgets::DESCRIPTORS),
+        ("Quota", &quota::DESCRIPTORS),
         ("Sessions", &sessions::DESCRIPTORS),
         ("Journals", &journals::DESCRIPTORS),
         ("Sources", &sources::DESCRIPTORS),
@@ -84,6 +88,7 @@ pub struct LedgerRows {
     pub session_spend: Vec<SessionSpend>,
     /// Today's and this month's sums of homes whose first import is done.
     pub calendar: Vec<CalendarRow>,
+    pub quota: QuotaScrape,
 }
 
 impl LedgerRows {
@@ -105,6 +110,8 @@ impl LedgerRows {
                 *live_sessions.entry(home.name.clone()).or_default() += 1;
             }
         }
+        let quota_rows = snapshot.quota(now)?;
+        let quota = Quota::of(&quota_rows, &homes, &live.values().copied().collect(), now);
         let tuples = snapshot.tuples()?;
         let mut calendar = calendar.rows(snapshot, &tuples, now)?;
         calendar.retain(|row| homes.values().any(|home| home.imported && home.name == row.home));
@@ -117,6 +124,7 @@ impl LedgerRows {
             session_spend: snapshot.session_spend(live.keys().copied(), max_sessions)?,
             journal_states: snapshot.journal_states()?,
             live_sessions,
+            quota: QuotaScrape { rows: quota_rows, quota },
         })
     }
 
@@ -165,7 +173,7 @@ impl Exporter {
     /// begins to serve: they show their values at once.
     #[must_use]
     pub fn with_counters(self, existing: &[CounterRow]) -> Self {
-        self.zero_first().release_counters(existing);
+        self.zero_first().release(existing.iter().map(|row| (Set::HomeCounter, row.id)));
         self
     }
 
@@ -173,6 +181,16 @@ impl Exporter {
     #[must_use]
     pub fn with_budgets(self, budgets: Arc<Board>) -> Self {
         Self { budgets, ..self }
+    }
+
+    /// What of quota the ledger holds when the process begins to serve: it was
+    /// exposed before, and shows its value at once.
+    #[must_use]
+    pub fn with_quota(self, existing: &QuotaRows) -> Self {
+        let buckets = existing.buckets.iter().map(|row| (Set::Bucket, row.id));
+        let models = existing.models.iter().map(|row| (Set::QuotaModel, row.id));
+        self.zero_first().release(buckets.chain(models));
+        self
     }
 
     /// Builds all families at `now` (unix ms). `monotonic` is the clock that
@@ -221,6 +239,15 @@ impl Exporter {
             families.push(sessions::collect(&rows.live_sessions, &imported));
             families.extend(budgets::collect(&self.budgets.read(now)));
             families.extend(journals::collect(&rows.counters, &rows.journal_states));
+            let mut zero_first = self.zero_first();
+            families.extend(quota::collect(
+                &rows.quota,
+                &rows.homes,
+                &rows.counters,
+                &mut zero_first,
+                now,
+                &mut receipt,
+            ));
         }
         families.extend(money::info(&self.money));
         families.push(budgets::deliveries(&self.health.webhook));

@@ -7,6 +7,7 @@ use super::*;
 use crate::ledger::money::{Billing, PriceList};
 use crate::ledger::tokens::Classes;
 use crate::store::counter_names;
+use crate::surfaces::quota::sample;
 
 const NOW: i64 = 1_790_000_000_000;
 
@@ -61,6 +62,7 @@ fn rows() -> LedgerRows {
             ("turn_endings", "end_turn", "", 2),
         ]
         .map(|(name, first, second, value)| CounterRow {
+            id: 1,
             home: "ana".into(),
             name: name.into(),
             first: first.into(),
@@ -77,6 +79,7 @@ fn rows() -> LedgerRows {
             tokens: 1_182,
             cost: None,
         }],
+        quota: QuotaScrape { rows: sample::rows(), quota: sample::quota() },
     }
 }
 
@@ -166,12 +169,71 @@ fn is_of_turns(family: &Family) -> bool {
     turns::DESCRIPTORS.iter().chain(&doors::DESCRIPTORS).any(|of| of.name == family.descriptor().name)
 }
 
-/// What the golden texts hold: everything but turns and the process's own
-/// metrics, whose names are Prometheus's.
+/// What the golden texts hold: everything but the process's own metrics,
+/// whose names are Prometheus's, and turns and quota, which have texts of their own.
 fn golden_families() -> Vec<Family> {
     let mut families = exporter().gather(NOW, readings(Ok(rows()))).families;
-    families.retain(|family| !family.descriptor().name.starts_with("process_") && !is_of_turns(family));
+    let elsewhere = |family: &Family| is_quota(family) || is_of_turns(family);
+    families.retain(|family| !family.descriptor().name.starts_with("process_") && !elsewhere(family));
     families
+}
+
+fn is_quota(family: &Family) -> bool {
+    quota::DESCRIPTORS.iter().any(|descriptor| descriptor.name == family.descriptor().name)
+}
+
+#[test]
+fn q9_to_q14_the_quota_families_are_the_golden_text() {
+    let mut families = exporter().gather(NOW, readings(Ok(rows()))).families;
+    families.retain(is_quota);
+    let text = Format::Text.encode(&families);
+    golden("quota.txt", include_str!("golden/quota.txt"), &text);
+    assert!(text.lines().count() < 200, "it is to be read");
+}
+
+#[test]
+fn q10_q11_there_is_no_ratio_of_what_is_not_known() {
+    let mut passed = rows();
+    passed.quota.rows.buckets[0].resets_at = Some(NOW);
+    passed.quota.rows.refusals.clear();
+    let imported = passed.homes.iter().map(|home| (home.id, home.clone())).collect();
+    passed.quota.quota = Quota::of(&passed.quota.rows, &imported, &BTreeSet::new(), NOW);
+    let text = text(Ok(passed));
+    let of = |name: &str| text.lines().filter(|line| line.starts_with(&format!("{name}{{"))).count();
+    assert_eq!(
+        of("gemgauge_quota_remaining_ratio"),
+        1,
+        "flash: pro's reset is due, the third is not reported"
+    );
+    assert_eq!(of("gemgauge_quota_reported"), 3);
+    assert_eq!(of("gemgauge_quota_consumed_ratio_total"), 4, "a counter stays");
+    assert_eq!(of("gemgauge_quota_blocked"), 6);
+    assert!(!text.contains("gemgauge_quota_blocked{") || !text.contains("evidence=\"429\"} 1"));
+}
+
+#[test]
+fn quota_counters_stand_at_zero_first_and_never_fall() {
+    let series = |text: &str, wanted: &str| {
+        text.lines().find_map(|line| line.strip_prefix(wanted)).map(|value| value.trim().to_owned())
+    };
+    let consumed = "gemgauge_quota_consumed_ratio_total{account=\"9f3a6c01\",cloud_project=\"proj\",model=\"gemini-2.5-pro\",token_type=\"REQUESTS\"}";
+    let capacity = "gemgauge_capacity_rejections_total{home=\"ana\",model=\"gemini-2.5-pro\"}";
+    let mut new = rows();
+    new.quota.rows.buckets[0].born_at = NOW - 1_000;
+    new.quota.rows.models[0].born_at = Some(NOW - 1_000);
+    let scrape = |exporter: &Exporter| exporter.gather(NOW, readings(Ok(new.clone())));
+    let values = |gathered: &Gathered| {
+        let text = Format::Text.encode(&gathered.families);
+        (series(&text, consumed).unwrap(), series(&text, capacity).unwrap())
+    };
+    let fresh = exporter();
+    let first = scrape(&fresh);
+    assert_eq!(values(&first), ("0".into(), "0".into()));
+    fresh.confirm(first.receipt);
+    assert_eq!(values(&scrape(&fresh)), ("0.38".into(), "2".into()));
+    // After a restart what was exposed before shows its value at once.
+    let restarted = exporter().with_quota(&new.quota.rows);
+    assert_eq!(values(&scrape(&restarted)), ("0.38".into(), "2".into()));
 }
 
 #[test]

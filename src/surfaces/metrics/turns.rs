@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::family::{Descriptor, Family, Kind, Label};
 use super::tokens::{HOME, MODEL, PROJECT, ROLE, Shown, classes};
-use super::zero_first::{Receipt, ZeroFirst};
+use super::zero_first::{Receipt, Set, ZeroFirst};
 use crate::ledger::bound::{Bound, Reason};
 use crate::ledger::tokens::Class;
 use crate::store::counter_names as names;
@@ -129,7 +129,9 @@ pub(super) fn collect(
                 turns.add_count(&[home, project, bound], value(home, names::TURNS, project, bound));
             }
             let row = of_home().find(|row| row.name == names::SESSIONS_STARTED && row.first == *project);
-            let held = row.is_some_and(|row| zero_first.holds_counter(row, now, receipt));
+            let held = row.is_some_and(|row| {
+                zero_first.holds_set((Set::HomeCounter, row.id), row.born_at, now, receipt)
+            });
             let count = row.filter(|_| !held).map_or(0, |row| row.value);
             started.add_count(&[home, project], count);
         }
@@ -159,6 +161,7 @@ mod tests {
 
     fn row(name: &str, first: &str, second: &str, value: u64) -> CounterRow {
         CounterRow {
+            id: 1,
             home: "ana".into(),
             name: name.into(),
             first: first.into(),

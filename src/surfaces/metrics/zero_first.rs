@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::store::read::{CounterRow, TupleRow};
+use crate::store::read::TupleRow;
 
 /// How long a label set waits for its first scrape, in ms since its birth.
 pub const PATIENCE_MS: i64 = 90_000;
@@ -15,17 +15,24 @@ pub const PATIENCE_MS: i64 = 90_000;
 /// Which label sets still stand at 0. Pure: the clock is passed in.
 #[derive(Debug, Default)]
 pub struct ZeroFirst {
-    /// Ids of label sets that show their value. Nothing leaves: a counter that
-    /// has shown its value must not fall back to 0. Bounded by `metrics.max_tuples`.
-    released: BTreeSet<i64>,
-    /// The same of counters of homes, by home, name and labels.
-    released_counters: BTreeSet<CounterKey>,
+    /// Label sets that show their value. Nothing leaves: a counter that has
+    /// shown its value must not fall back to 0. Bounded as the label sets are.
+    released: BTreeSet<SetId>,
 }
 
-type CounterKey = (String, String, String, String);
+/// A label set: the table that holds it, and its id there.
+pub type SetId = (Set, i64);
 
-fn key(row: &CounterRow) -> CounterKey {
-    (row.home.clone(), row.name.clone(), row.first.clone(), row.second.clone())
+/// The tables of label sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Set {
+    Spend,
+    /// Refusals of a home and a model.
+    QuotaModel,
+    /// A limit.
+    Bucket,
+    /// Counters of a home.
+    HomeCounter,
 }
 
 /// The label sets one scrape showed at 0. Hand it back to
@@ -33,8 +40,7 @@ fn key(row: &CounterRow) -> CounterKey {
 #[derive(Debug, Default, PartialEq, Eq)]
 #[must_use = "a scrape that is not confirmed has not been seen"]
 pub struct Receipt {
-    shown_at_zero: Vec<i64>,
-    counters_at_zero: Vec<CounterKey>,
+    shown_at_zero: Vec<SetId>,
 }
 
 impl ZeroFirst {
@@ -42,48 +48,36 @@ impl ZeroFirst {
     /// those label sets were exposed before, or are history, and show their value at once.
     #[must_use]
     pub fn new(existing: &[TupleRow]) -> Self {
-        Self { released: existing.iter().map(|row| row.id).collect(), ..Self::default() }
+        Self { released: existing.iter().map(|row| (Set::Spend, row.id)).collect() }
     }
 
-    /// The same of the counters of homes that the ledger holds then.
-    pub fn release_counters(&mut self, existing: &[CounterRow]) {
-        self.released_counters.extend(existing.iter().map(key));
-    }
-
-    /// Whether a counter of a home stands at 0 at `now` (unix ms). Notes it on
-    /// the receipt if so.
-    pub fn holds_counter(&mut self, row: &CounterRow, now: i64, receipt: &mut Receipt) -> bool {
-        let Some(born_at) = row.born_at else { return false };
-        let key = key(row);
-        if self.released_counters.contains(&key) {
-            return false;
-        }
-        if now.saturating_sub(born_at) >= PATIENCE_MS {
-            self.released_counters.insert(key);
-            return false;
-        }
-        receipt.counters_at_zero.push(key);
-        true
+    /// More label sets that the ledger holds when the process begins to serve.
+    pub fn release(&mut self, existing: impl IntoIterator<Item = SetId>) {
+        self.released.extend(existing);
     }
 
     /// Whether the label set stands at 0 at `now` (unix ms). Notes it on the receipt if so.
     pub fn holds(&mut self, row: &TupleRow, now: i64, receipt: &mut Receipt) -> bool {
-        let Some(born_at) = row.born_at else { return false };
-        if self.released.contains(&row.id) {
+        self.holds_set((Set::Spend, row.id), row.born_at, now, receipt)
+    }
+
+    /// The same for a label set of any table; one without a time of birth is history.
+    pub fn holds_set(&mut self, set: SetId, born_at: Option<i64>, now: i64, receipt: &mut Receipt) -> bool {
+        let Some(born_at) = born_at else { return false };
+        if self.released.contains(&set) {
             return false;
         }
         if now.saturating_sub(born_at) >= PATIENCE_MS {
-            self.released.insert(row.id);
+            self.released.insert(set);
             return false;
         }
-        receipt.shown_at_zero.push(row.id);
+        receipt.shown_at_zero.push(set);
         true
     }
 
     /// A scrape has seen these at 0; the next one sees their values.
     pub fn confirm(&mut self, receipt: Receipt) {
         self.released.extend(receipt.shown_at_zero);
-        self.released_counters.extend(receipt.counters_at_zero);
     }
 }
 
@@ -178,7 +172,7 @@ mod tests {
         let mut receipt = Receipt::default();
         assert!(!zero_first.holds(&a, 2, &mut receipt));
         assert!(zero_first.holds(&b, 2, &mut receipt));
-        assert_eq!(receipt, Receipt { shown_at_zero: vec![2], ..Receipt::default() });
+        assert_eq!(receipt, Receipt { shown_at_zero: vec![(Set::Spend, 2)] });
     }
 
     #[test]

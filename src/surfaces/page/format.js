@@ -103,6 +103,9 @@ export function why(row) {
   return `At least: ${said.join('; ') || 'a part of it was not measured'}.`;
 }
 
+/** What the state of a home's quota means, where there is more to say than its name. */
+export const quotaState = (name) => words.quota_states?.[name] ?? '';
+
 export const reason = (name) => words.reasons[name] ?? plain(name);
 
 /** Why a cost is what it is. */

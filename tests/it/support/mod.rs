@@ -1,5 +1,7 @@
 //! What integration tests share: a machine of their own to run gemgauge on.
 
+#[cfg(unix)]
+pub(crate) mod acp;
 pub(crate) mod books;
 #[cfg(unix)]
 pub(crate) mod chats;
@@ -12,8 +14,11 @@ pub(crate) mod records;
 #[cfg(unix)]
 pub(crate) mod service;
 pub(crate) mod skip;
+pub(crate) mod spool;
 #[cfg(unix)]
 pub(crate) mod tls;
+#[cfg(unix)]
+pub(crate) mod transcript;
 #[cfg(unix)]
 pub(crate) mod tree;
 
