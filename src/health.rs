@@ -45,7 +45,7 @@ pub struct WriterHealth {
     pub blocked: Flag,
     /// How long commits take.
     pub commits: DurationHistogram,
-    /// Rings after each commit, and when the writer is blocked or no longer is.
+    /// Rings after each commit that changed a row, and when the writer is blocked or no longer is.
     pub changed: Bell,
 }
 

@@ -271,6 +271,9 @@ struct Events {
 impl WriterEvents for Events {
     fn committed(&self, took: Duration) {
         self.health.writer.commits.observe(took);
+    }
+
+    fn changed(&self) {
         self.health.writer.changed.ring();
     }
 

@@ -36,6 +36,8 @@ mod live_cli;
 #[cfg(unix)]
 mod live_run;
 mod money;
+#[cfg(unix)]
+mod page;
 mod prices;
 #[cfg(unix)]
 mod privacy;

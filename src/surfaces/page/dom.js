@@ -67,8 +67,8 @@ export function table({ caption, columns, rows, total, key }) {
 /** A share of the largest as a bar beside its figure, which says the same. */
 export function bar(share) {
   const width = `${Math.min(Math.max(share, 0), 1) * 100}%`;
-  const back = svg('rect', { class: 'track', width: '100%', height: '100%', rx: 3 });
-  return svg('svg', { class: 'bar', 'aria-hidden': 'true' }, back, svg('rect', { width, height: '100%', rx: 3 }));
+  const back = svg('rect', { class: 'track', width: '100%', height: '100%', rx: 2.5 });
+  return svg('svg', { class: 'bar', 'aria-hidden': 'true' }, back, svg('rect', { width, height: '100%', rx: 2.5 }));
 }
 
 /** Makes the children of `old` those of `fresh`. */

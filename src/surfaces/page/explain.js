@@ -126,7 +126,7 @@ function requests(all, currency, route) {
     { name: 'Role', cell: (row) => f.plain(row.role) },
     ...classColumns(all),
     { name: 'Total', class: 'number', cell: count },
-    all.some((row) => row.cost_usd !== undefined) && { name: 'Cost', class: 'number', cell: (row) => figure(f.cost(row, currency), priced(row)) },
+    all.some((row) => row.cost_usd !== undefined) && { name: 'Cost', class: 'number', cell: (row) => figure(f.costCell(row, currency), priced(row)) },
   ].filter(Boolean);
   return h(
     'section',

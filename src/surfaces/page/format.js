@@ -83,6 +83,9 @@ export function cost(row, currency) {
   return (MARK[row.cost_bound] ?? '') + money(value, mark, row.cost_bound === 'at_least');
 }
 
+/** The same in a table, where the tokens beside it say that they are unmeasured. */
+export const costCell = (row, currency) => cost(row, currency)?.replace(/^—.*/, '—');
+
 /** What to draw a bar by: tokens, or cost in dollars. */
 export function weight(row, measure) {
   if (measure === 'tokens') return row.tokens?.total ?? 0;

@@ -63,8 +63,7 @@ const ago = (at) => {
 };
 
 const COLUMNS = [
-  { name: 'Limit', class: 'name', cell: (limit) => limit.label },
-  { name: '', class: 'bars', cell: (limit) => (limit.remaining_fraction === null || limit.reset_due ? '' : bar(limit.remaining_fraction)) },
+  { name: 'Limit', class: 'name bars', cell: (limit) => [limit.label, limit.remaining_fraction !== null && !limit.reset_due && bar(limit.remaining_fraction)] },
   { name: 'Left', class: 'number', cell: left },
   { name: 'Resets', cell: resets },
   { name: 'Runway', cell: runway },

@@ -67,7 +67,7 @@ export function render({ report, state }, route) {
     { name: 'Models', class: 'name wide', cell: (row) => (row.models ?? []).join(', ') },
     { name: 'Requests', class: 'number wide', sort: by('requests'), cell: (row) => f.thousands(row.requests) },
     { name: 'Tokens', class: 'number', sort: by('total'), cell: (row) => figure(f.tokens(row), f.why(row)) },
-    priced && { name: 'Cost', class: 'number', sort: by('cost'), cell: (row) => figure(f.cost(row, report.currency), costNote(row)) },
+    priced && { name: 'Cost', class: 'number', sort: by('cost'), cell: (row) => figure(f.costCell(row, report.currency), costNote(row)) },
   ].filter(Boolean);
   const shown = found.slice(0, SHOWN);
   const cut = [

@@ -90,7 +90,7 @@ export function live(state, currency) {
     { name: 'Tokens', class: 'number', cell: (row) => figure(f.tokens(row), f.why(row)) },
   ];
   if (state.sessions.some((row) => row.cost_usd !== undefined)) {
-    columns.push({ name: 'Cost', class: 'number', cell: (row) => figure(f.cost(row, currency)) });
+    columns.push({ name: 'Cost', class: 'number', cell: (row) => figure(f.costCell(row, currency)) });
   }
   return h(
     'section',
@@ -160,13 +160,12 @@ function figures(caption, name, report, label, measure) {
   const most = Math.max(...report.rows.map((row) => f.weight(row, measure)), 0);
   const several = new Set(report.rows.map((row) => row.home)).size > 1;
   const columns = [
-    { name, class: 'name', cell: (row) => (row === report.total ? 'Total' : label(row)) },
+    { name, class: measure ? 'name bars' : 'name', cell: (row) => (row === report.total ? 'Total' : [label(row), measure && bar(most > 0 ? f.weight(row, measure) / most : 0)]) },
     several && { name: 'Home', cell: (row) => row.home ?? '' },
-    measure && { name: '', class: 'bars', cell: (row) => (row === report.total ? '' : bar(most > 0 ? f.weight(row, measure) / most : 0)) },
     { name: 'Requests', class: 'number wide', cell: (row) => f.thousands(row.requests) },
     ...f.shownClasses(report.total.tokens).map(([key, text]) => ({ name: text, class: 'number wide', cell: (row) => f.classText(row, key) })),
     { name: 'Total', class: 'number', cell: (row) => figure(f.tokens(row), f.why(row)) },
-    report.total.cost_usd !== undefined && { name: 'Cost', class: 'number', cell: (row) => figure(f.cost(row, report.currency), costNote(row)) },
+    report.total.cost_usd !== undefined && { name: 'Cost', class: 'number', cell: (row) => figure(f.costCell(row, report.currency), costNote(row)) },
   ].filter(Boolean);
   const key = (row) => (row === report.total ? 'total' : `${row.key}/${row.home ?? ''}`);
   return table({ caption, columns, rows: report.rows, total: report.total, key });

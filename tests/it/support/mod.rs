@@ -4,6 +4,8 @@
 pub(crate) mod acp;
 pub(crate) mod books;
 #[cfg(unix)]
+pub(crate) mod browser;
+#[cfg(unix)]
 pub(crate) mod chats;
 #[cfg(unix)]
 pub(crate) mod exposition;
