@@ -119,6 +119,8 @@ fn hostile_names_are_text() {
         browser.wait_for("main", HOSTILE);
         assert_eq!(browser.ask("count", json!({"selector": "main img, main script"})), 0, "{path}");
     }
+    browser.assert_no_problems();
+    // No such session: the service says so, and the console with it.
     browser.open("/#/session=%3Cimg%20src=x%20onerror=alert(1)%3E%ff");
     assert_eq!(browser.ask("count", json!({"selector": "main img"})), 0);
 }

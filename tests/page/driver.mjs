@@ -71,11 +71,11 @@ const inPage = {
 
 const COMMANDS = {
   /** A window of its own. */
-  async window({ scheme = 'light', width = 1200, credentials, motion = 'reduce' }) {
+  async window({ scheme = 'light', width = 1200, height = 900, credentials, motion = 'reduce' }) {
     await page?.context().close();
     const context = await browser.newContext({
       colorScheme: scheme,
-      viewport: { width, height: 900 },
+      viewport: { width, height },
       httpCredentials: credentials,
       reducedMotion: motion,
     });
@@ -124,7 +124,7 @@ const COMMANDS = {
   contrast: () => page.evaluate(inPage.contrast),
   /** How far the document is wider than the window, in pixels. */
   overflow: () => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth),
-  shot: ({ file }) => page.screenshot({ path: file, fullPage: true }).then(() => null),
+  shot: ({ file, whole = true }) => page.screenshot({ path: file, fullPage: whole }).then(() => null),
   /** The whole accessibility tree: role, name and level of what is not ignored. */
   async tree() {
     const session = await page.context().newCDPSession(page);

@@ -18,8 +18,11 @@ export const svg = (tag, attributes, ...children) => fill(document.createElement
 
 /** A figure; where there is something to say of it, it says so when pointed at or focused. */
 export function figure(text, why) {
-  if (!why) return h('span', { class: 'figure' }, text);
-  return h('button', { type: 'button', class: 'figure', 'data-why': why }, text);
+  const [number, aside] = text?.split(/(?= \()/) ?? [];
+  // In a table on a phone there is no room for what the tip says, too.
+  const parts = [number, aside && h('span', { class: 'aside' }, aside)];
+  if (!why) return h('span', { class: 'figure' }, parts);
+  return h('button', { type: 'button', class: 'figure', 'data-why': why }, parts);
 }
 
 /** A choice among links that look like one control. */

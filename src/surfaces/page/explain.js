@@ -41,16 +41,16 @@ const story = (sentences) => h('ul', { class: 'story' }, (sentences ?? []).map((
 
 function facts(explained, row, currency) {
   const cost = f.cost(row, currency);
-  const kind = row.billing === 'seat' ? 'seat: list-price equivalent, not an invoice' : row.billing;
+  const kind = { seat: 'seat: list-price equivalent, not an invoice', unknown: '' }[row.billing] ?? row.billing;
   const pairs = [
     ['Project', row.project],
     ['Home', row.home],
-    ['Started', row.started_at && `${f.day(row.started_at)}, ${f.time(row.started_at)}`],
-    ['Last active', row.last_at && `${f.day(row.last_at)}, ${f.time(row.last_at)} (${f.zoneName()})`],
+    ['Started', row.started_at && f.moment(row.started_at)],
+    ['Last active', row.last_at && `${f.moment(row.last_at)} (${f.zoneName()})`],
     ['Models', (row.models ?? []).join(', ')],
     ['Requests', `${f.thousands(row.requests)}${row.subagent_requests ? `, ${f.thousands(row.subagent_requests)} by subagents` : ''}`],
     ['Tokens', figure(f.tokens(row), f.why(row))],
-    cost !== undefined && ['Cost', [figure(cost, f.whyCost(row)), ` (${[explained.price_list, kind].filter(Boolean).join(', ')})`]],
+    cost !== undefined && ['Cost', [figure(cost, f.whyCost(row)), row.cost_usd !== null && ` (${[explained.price_list, kind].filter(Boolean).join(', ')})`]],
     row.source_deleted && ['Journal', 'already deleted; its figures are kept'],
   ].filter((pair) => pair && pair[1]);
   return h('dl', { class: 'facts' }, pairs.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value))));
@@ -59,10 +59,10 @@ function facts(explained, row, currency) {
 const count = (row) => (row.tokens ? f.thousands(row.tokens.total) : '—');
 
 /** The classes as columns; tool input only where there is any. */
-const classColumns = (rows) =>
+const classColumns = (rows, kind = '') =>
   f.CLASSES.filter(([name]) => name !== 'tool_input' || rows.some((row) => row.tokens?.tool_input > 0)).map(([key, name]) => ({
     name,
-    class: 'number',
+    class: `number ${kind}`,
     cell: (row) => f.classText(row, key),
   }));
 
@@ -88,16 +88,13 @@ function turns(list) {
   const one = (turn) => {
     const name = turn.number === null ? 'A headless run' : `Turn ${turn.number}`;
     const until = turn.ended_at ? ` to ${f.time(turn.ended_at)}` : '';
-    const facts = [turn.model, f.plain(turn.stop_reason ?? turn.ending), f.plural(turn.requests, 'request'), turn.provisional ? 'provisional' : 'final'];
+    const facts = [turn.model !== 'unknown' && turn.model, f.plain(turn.stop_reason ?? turn.ending), f.plural(turn.requests, 'request'), turn.provisional ? 'provisional' : 'final'];
     return h(
       'article',
       { class: 'turn', 'data-key': turn.started_at },
-      h('h3', {}, `${name}, ${f.clock(turn.started_at)}${until}`),
+      h('h3', {}, `${name}, ${f.moment(turn.started_at)}${until}`),
       h('p', {}, figure(`${f.tokens(turn)}${turn.tokens ? ' tokens' : ''}`, f.why(turn)), h('span', { class: 'badge' }, CLAIM[turn.bound] ?? turn.bound), h('span', { class: 'dim' }, facts.filter(Boolean).join(' · '))),
       story(turn.story),
-      turn.above?.length
-        ? h('p', { class: 'dim' }, 'Beyond its requests: ', turn.above.map((part) => `${part.model} (${f.plain(part.role)}) ${f.thousands(part.tokens.total)}`).join('; '))
-        : null,
     );
   };
   return h(
@@ -123,8 +120,8 @@ function requests(all, currency, route) {
   const columns = [
     { name: 'At', cell: (row) => h('time', { datetime: row.at }, f.time(row.at)) },
     { name: 'Model', class: 'name', cell: (row) => `${row.model}${row.model_inferred ? ' (inferred)' : ''}` },
-    { name: 'Role', cell: (row) => f.plain(row.role) },
-    ...classColumns(all),
+    { name: 'Role', class: 'wide', cell: (row) => f.plain(row.role) },
+    ...classColumns(all, 'wide'),
     { name: 'Total', class: 'number', cell: count },
     all.some((row) => row.cost_usd !== undefined) && { name: 'Cost', class: 'number', cell: (row) => figure(f.costCell(row, currency), priced(row)) },
   ].filter(Boolean);

@@ -139,6 +139,9 @@ const TIME = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' };
 export const day = (at) => formatted(at, { ...DAY, year: 'numeric' });
 export const time = (at) => formatted(at, { ...TIME, second: '2-digit' });
 
+/** With the second, and always with the day. */
+export const moment = (at) => `${day(at)}, ${time(at)}`;
+
 /** `19:05`, with the day where that is another than today. */
 export function clock(at) {
   const same = day(at) === day(Date.now());

@@ -28,19 +28,20 @@ export function render(quota, route) {
     homes.length ? homes.map(([name, home]) => one(name, home, quota)) : h('p', { class: 'empty' }, 'The ledger knows no home yet.'),
     refusals(quota, route),
     asleep(quota),
-    h('section', { class: 'notes', 'aria-label': 'Notes' }, h('p', {}, quota.risk)),
+    h('section', { class: 'notes', 'aria-label': 'Notes' }, h('p', {}, quota.risk.split('`').map((part, place) => (place % 2 ? h('code', {}, part) : part)))),
   ];
 }
 
 function one(name, home, quota) {
   const limits = quota.limits.filter((limit) => limit.homes.includes(name));
-  const asked = home.observed_at ? ` Asked ${ago(home.observed_at)}.` : '';
+  const asked = home.observed_at ? `asked ${ago(home.observed_at)}` : '';
+  const meaning = [f.quotaState(home.state), asked].filter((part) => part && part !== f.plain(home.state));
   const account = home.account && `Account ${home.account}, cloud project ${home.cloud_project ?? 'not known'}.`;
   return h(
     'section',
     { 'aria-label': `Home ${name}`, 'data-key': name },
     h('h2', {}, name),
-    h('p', {}, h('span', { class: home.state === 'ok' ? 'badge good' : 'badge' }, f.plain(home.state)), ` ${f.quotaState(home.state)}${asked}`),
+    h('p', {}, h('span', { class: home.state === 'ok' ? 'badge good' : 'badge' }, f.plain(home.state)), ` ${meaning.join('; ')}`),
     home.detail && h('p', { class: 'dim' }, home.detail),
     account && h('p', { class: 'dim' }, account),
     limits.length
@@ -65,8 +66,8 @@ const ago = (at) => {
 const COLUMNS = [
   { name: 'Limit', class: 'name bars', cell: (limit) => [limit.label, limit.remaining_fraction !== null && !limit.reset_due && bar(limit.remaining_fraction)] },
   { name: 'Left', class: 'number', cell: left },
-  { name: 'Resets', cell: resets },
-  { name: 'Runway', cell: runway },
+  { name: 'Resets', class: 'wraps', cell: resets },
+  { name: 'Runway', class: 'wraps', cell: runway },
 ];
 
 function left(limit) {
@@ -83,7 +84,7 @@ function resets(limit) {
   if (!limit.resets_at) return 'not stated';
   const until = Date.parse(limit.resets_at) - Date.now();
   const when = h('time', { datetime: limit.resets_at }, f.clock(limit.resets_at));
-  return until < 0 ? ['was due ', f.span(-until), ' ago'] : ['in ', f.span(until), ', ', when];
+  return until < 0 ? ['was due ', f.span(-until), ' ago'] : ['in ', f.span(until), h('span', { class: 'wide' }, ', ', when)];
 }
 
 function runway(limit) {

@@ -4,7 +4,7 @@ import { get } from './api.js';
 import { choices, figure, h, select, table } from './dom.js';
 import * as f from './format.js';
 import * as go from './route.js';
-import { costNote } from './spend.js';
+import { costNote, sessionLink } from './spend.js';
 
 export const title = 'Sessions';
 
@@ -56,14 +56,15 @@ export function render({ report, state }, route) {
   };
   const priced = report.total.cost_usd !== undefined;
   const link = (row) => [
-    h('a', { href: go.toSession(row.session_id), title: row.session_id }, row.session_id.slice(0, 8)),
+    sessionLink(row),
     lives.has(row.session_id) && h('span', { class: 'badge' }, 'live'),
+    h('span', { class: 'narrow' }, row.project),
   ];
   const columns = [
     { name: 'Session', cell: link },
-    { name: 'Project', class: 'name', cell: (row) => row.project },
-    homes.length > 1 && { name: 'Home', cell: (row) => row.home },
-    { name: 'Last active', sort: by('time'), cell: (row) => f.clock(row.last_at ?? row.started_at) },
+    { name: 'Project', class: 'name wide', cell: (row) => row.project },
+    homes.length > 1 && { name: 'Home', class: 'wide', cell: (row) => row.home },
+    { name: 'Last active', class: 'wraps', sort: by('time'), cell: (row) => f.clock(row.last_at ?? row.started_at) },
     { name: 'Models', class: 'name wide', cell: (row) => (row.models ?? []).join(', ') },
     { name: 'Requests', class: 'number wide', sort: by('requests'), cell: (row) => f.thousands(row.requests) },
     { name: 'Tokens', class: 'number', sort: by('total'), cell: (row) => figure(f.tokens(row), f.why(row)) },

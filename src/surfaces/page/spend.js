@@ -16,11 +16,12 @@ const RANGES = [
 export async function load(route, signal) {
   const home = route.params.get('home');
   const range = go.range(route);
-  const report = (kind, since) => get(`api/v1/report/${kind}`, { since, home }, signal);
+  const report = (kind, since, sort) => get(`api/v1/report/${kind}`, { since, home, sort }, signal);
+  const sort = route.params.get('show') === 'tokens' ? 'total' : '';
   const [state, models, projects, ...days] = await Promise.all([
     get('api/v1/state', {}, signal),
-    report('models', range),
-    report('projects', range),
+    report('models', range, sort),
+    report('projects', range, sort),
     ...RANGES.map(([since]) => report('daily', since)),
   ]);
   f.setZone(models.timezone);
@@ -81,12 +82,14 @@ function tile(text, report, chosen) {
   );
 }
 
-export function live(state, currency) {
+export const sessionLink = (row) => h('a', { href: go.toSession(row.session_id), title: row.session_id }, row.session_id.slice(0, 8));
+
+function live(state, currency) {
   const columns = [
-    { name: 'Session', cell: (row) => h('a', { href: go.toSession(row.session_id), title: row.session_id }, row.session_id.slice(0, 8)) },
-    { name: 'Project', class: 'name', cell: (row) => row.project },
-    { name: 'Open turn', cell: openTurn },
-    { name: 'Last seen', cell: (row) => f.clock(row.last_at ?? row.started_at) },
+    { name: 'Session', cell: (row) => [sessionLink(row), h('span', { class: 'narrow' }, row.project)] },
+    { name: 'Project', class: 'name wide', cell: (row) => row.project },
+    { name: 'Open turn', class: 'wraps', cell: openTurn },
+    { name: 'Last seen', class: 'wide', cell: (row) => f.clock(row.last_at ?? row.started_at) },
     { name: 'Tokens', class: 'number', cell: (row) => figure(f.tokens(row), f.why(row)) },
   ];
   if (state.sessions.some((row) => row.cost_usd !== undefined)) {
@@ -127,7 +130,7 @@ function chart(report, measure) {
     const label = (names.length - 1 - place) % every === 0;
     return [
       svg('rect', { x, y: HIGH - high, width: `${step * 0.7}%`, height: high, rx: 3 }, svg('title', {}, `${f.calendarDay(name)}: ${row ? text(row) : 'nothing'}`)),
-      values[place] > 0 && values[place] === most && svg('text', { class: 'top', x: `${Math.min(Math.max((place + 0.5) * step, 9), 91)}%`, y: HIGH - high - 6 }, text(row)),
+      values[place] > 0 && values[place] === most && top(place, step, HIGH - high - 6, text(row)),
       label && svg('text', { x: `${Math.min(Math.max((place + 0.5) * step, 4), 96)}%`, y: HIGH + 18 }, f.calendarDay(name)),
     ];
   });
@@ -141,6 +144,13 @@ function chart(report, measure) {
     svg('svg', { class: 'chart', role: 'img', 'aria-label': `Bars of ${what} by day, ${f.calendarDay(report.since)} to ${f.calendarDay(report.until)}. ${said} The table below has the figures.` }, svg('line', { x1: 0, x2: '100%', y1: HIGH + 0.5, y2: HIGH + 0.5 }), bars),
     h('details', { 'data-key': 'days' }, h('summary', {}, 'Days as a table'), figures(`By day, ${report.timezone}`, 'Day', report, (row) => row.key)),
   );
+}
+
+/** What stands above the highest bar, inside the drawing wherever that bar is. */
+function top(place, step, y, text) {
+  const middle = (place + 0.5) * step;
+  const [side, x] = middle < 25 ? ['start', place * step] : middle > 75 ? ['end', (place + 1) * step] : ['', middle];
+  return svg('text', { class: `top ${side}`, x: `${x}%`, y }, text);
 }
 
 function split(heading, name, report, measure) {
@@ -160,8 +170,8 @@ function figures(caption, name, report, label, measure) {
   const most = Math.max(...report.rows.map((row) => f.weight(row, measure)), 0);
   const several = new Set(report.rows.map((row) => row.home)).size > 1;
   const columns = [
-    { name, class: measure ? 'name bars' : 'name', cell: (row) => (row === report.total ? 'Total' : [label(row), measure && bar(most > 0 ? f.weight(row, measure) / most : 0)]) },
-    several && { name: 'Home', cell: (row) => row.home ?? '' },
+    { name, class: measure ? 'name bars' : 'name', cell: (row) => (row === report.total ? 'Total' : [label(row), measure && row.tokens && bar(most > 0 ? f.weight(row, measure) / most : 0)]) },
+    several && { name: 'Home', class: 'wide', cell: (row) => row.home ?? '' },
     { name: 'Requests', class: 'number wide', cell: (row) => f.thousands(row.requests) },
     ...f.shownClasses(report.total.tokens).map(([key, text]) => ({ name: text, class: 'number wide', cell: (row) => f.classText(row, key) })),
     { name: 'Total', class: 'number', cell: (row) => figure(f.tokens(row), f.why(row)) },
