@@ -20,6 +20,10 @@ pub struct Health {
     pub webhook: WebhookHealth,
     /// The web configuration has changed and cannot be used; the one before is in force.
     pub web_config_broken: Flag,
+    pub spool: SourceHealth,
+    pub events: SourceHealth,
+    pub otlp: SourceHealth,
+    refused: Mutex<BTreeMap<&'static str, u64>>,
     homes: Mutex<BTreeMap<String, Option<String>>>,
 }
 
@@ -34,6 +38,15 @@ pub struct JournalHealth {
     pub lag_bytes: Gauge,
     /// File events cannot be had, so it looks by itself at intervals.
     pub watch_fallback: Flag,
+}
+
+/// A source without instruments of its own.
+#[derive(Debug, Default)]
+pub struct SourceHealth {
+    /// It runs, and could look at everything at its last round.
+    pub up: Flag,
+    /// When it last handed evidence to the ledger.
+    pub last_event: Timestamp,
 }
 
 /// The writer thread's instruments.
@@ -70,6 +83,17 @@ impl Health {
     /// else goes on (accounting R74). `why` is a sentence for a person.
     pub fn home_degraded(&self, home: &str, why: impl Into<String>) {
         self.homes().insert(home.to_owned(), Some(why.into()));
+    }
+
+    /// Counts a body of telemetry that was refused, by its reason.
+    pub fn otlp_refused(&self, reason: &'static str) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
+    }
+
+    /// How many bodies of telemetry were refused for a reason.
+    #[must_use]
+    pub fn otlp_refusals(&self, reason: &str) -> u64 {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).get(reason).copied().unwrap_or(0)
     }
 
     /// The homes served, each with what is wrong with it, if something is.

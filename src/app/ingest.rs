@@ -15,9 +15,11 @@ use crate::config::Config;
 use crate::health::Health;
 use crate::ledger::doors::SpoolCursor;
 use crate::ledger::evidence::{HomeId, JournalStep, ProjectFact};
+use crate::ledger::telemetry::OutfileCursor;
 use crate::sources::journal::Limits;
 use crate::sources::journal::scan::{Closed, JournalSource, Seen, Sink};
 use crate::sources::journal::watch::{Wake, Watch};
+use crate::sources::otlp::outfile::{self, Outfiles};
 use crate::store::pricing::Pricing;
 use crate::store::writer::{Ledger, WriterEvents, WriterThread};
 use crate::store::{Stale, StoreError, Writer, WriterSettings};
@@ -38,6 +40,8 @@ pub struct Ingest {
     thread: WriterThread,
     stale: Receiver<Stale>,
     spools: Spools,
+    outfiles: Outfiles,
+    stale_outfiles: Receiver<(PathBuf, OutfileCursor)>,
     homes: Vec<(HomeId, String)>,
     imported: bool,
     health: Arc<Health>,
@@ -71,7 +75,19 @@ impl Ingest {
         let pricing = Pricing { table: config.prices.clone(), lists };
         let (stale_sender, stale) = channel();
         let (spools, stale_spools) = Spools::new(config.spool.clone(), ledger.spools()?);
-        let events = Arc::new(Events { health: health.clone(), stale: stale_sender, stale_spools });
+        let (outfile_sender, stale_outfiles) = channel();
+        let held: HashMap<PathBuf, OutfileCursor> = ledger.outfiles()?.into_iter().collect();
+        let outfiles = config.outfiles().into_iter().map(|path| {
+            let cursor = held.get(&path).cloned().unwrap_or_default();
+            (path, cursor)
+        });
+        let outfiles = Outfiles::new(outfiles, outfile::Limits::default());
+        let events = Arc::new(Events {
+            health: health.clone(),
+            stale: stale_sender,
+            stale_spools,
+            stale_outfiles: outfile_sender,
+        });
         let settings = WriterSettings {
             max_tuples: config.metrics.max_tuples,
             pricing,
@@ -95,12 +111,20 @@ impl Ingest {
             thread,
             stale,
             spools,
+            outfiles,
+            stale_outfiles,
             homes,
             imported: false,
             health,
             clock,
             stopping: Arc::default(),
         })
+    }
+
+    /// The homes of this configuration, as the ledger knows them.
+    #[must_use]
+    pub fn homes(&self) -> Vec<HomeId> {
+        self.homes.iter().map(|(home, _)| *home).collect()
     }
 
     /// A handle on the ledger's writer.
@@ -137,6 +161,12 @@ impl Ingest {
         for (path, error) in &spools.unread {
             tracing::warn!(path = %path.display(), %error, "a spool cannot be read");
         }
+        self.health.spool.up.set(spools.unread.is_empty());
+        if let Some(at) = spools.newest_ms {
+            self.health.spool.last_event.advance(at);
+        }
+        let writer = &self.writer;
+        self.outfiles.look(self.clock.now_ms(), &mut |step| writer.outfile(step).map_err(|_| Closed))?;
         let begun = self.clock.now_ms();
         let mut sink = ToWriter(&self.writer, &self.health, self.clock, &self.stopping);
         let mut seen = self.source.scan(begun, &mut sink)?;
@@ -172,6 +202,10 @@ impl Ingest {
         let mut any = false;
         while let Ok((path, cursor, condition)) = self.stale.try_recv() {
             self.source.reset(path, cursor, condition);
+            any = true;
+        }
+        while let Ok((path, cursor)) = self.stale_outfiles.try_recv() {
+            self.outfiles.reset(path, cursor);
             any = true;
         }
         any | self.spools.take_stale()
@@ -266,6 +300,7 @@ struct Events {
     health: Arc<Health>,
     stale: Sender<Stale>,
     stale_spools: Sender<StaleSpool>,
+    stale_outfiles: Sender<(PathBuf, OutfileCursor)>,
 }
 
 impl WriterEvents for Events {
@@ -305,6 +340,10 @@ impl WriterEvents for Events {
 
     fn stale_spool(&self, name: Arc<str>, cursor: SpoolCursor) {
         let _ = self.stale_spools.send((name, cursor));
+    }
+
+    fn stale_outfile(&self, path: PathBuf, cursor: OutfileCursor) {
+        let _ = self.stale_outfiles.send((path, cursor));
     }
 }
 

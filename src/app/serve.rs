@@ -12,7 +12,9 @@ use tokio::sync::watch;
 use super::clock::Clock;
 use super::hooks::Hooks;
 use super::ingest::{Ingest, Stop};
+use super::intake;
 use super::lock::ServeLock;
+use super::quota_poll::QuotaPoll;
 use super::views::LedgerViews;
 use super::zone;
 use crate::config::{Config, TokenSource, prices};
@@ -20,7 +22,7 @@ use crate::health::Health;
 use crate::store::open_reader;
 use crate::store::writer::Ledger;
 use crate::surfaces::budget::Board;
-use crate::surfaces::http::{Gate, Hosts, Live, Options, TlsListener, Views, router};
+use crate::surfaces::http::{Gate, Hosts, Live, Options, TlsListener, Views, inputs_alone, router};
 use crate::surfaces::metrics::{BuildInfo, Exporter, HomeInfo, MoneyInfo};
 
 /// Requests under way at the end get this long.
@@ -34,6 +36,7 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
     let addresses = config.web.listen_addresses(gate.in_force().authenticates())?;
     let mut ledger = Ledger::open(&config.db)?;
     let lock = ServeLock::take(&config.db)?;
+    ledger.listens(clock.now_ms())?;
     let money = money(config, &mut ledger)?;
 
     let (existing, counters, quota) = open_reader(&config.db)?.snapshot(|snapshot| {
@@ -49,6 +52,8 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
 
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let listeners = runtime.block_on(listen(addresses))?;
+    let inputs = config.telemetry_addresses(gate.in_force().authenticates())?;
+    let inputs = runtime.block_on(listen(inputs))?;
     // Before anybody can know that it runs: from now on a signal ends it gracefully.
     let signals = {
         let _of = runtime.enter();
@@ -63,6 +68,14 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
     let (stop, stop_handle) = Stop::new();
     let stopping = stop_handle.clone();
     let ingest = Ingest::start(config, ledger, health.clone(), clock, move || !stopping.is_stopping())?;
+    let quota_poll = {
+        let paths = config.homes.iter().map(|home| home.path.clone());
+        let homes: Vec<_> = ingest.homes().into_iter().zip(paths).collect();
+        QuotaPoll::start(config, &homes, &ingest.writer(), clock).context("no thread for quota")?
+    };
+    health.events.up.set(true);
+    health.otlp.up.set(true);
+    let routes = intake::routes(ingest.writer(), health.clone(), clock);
     let hooks = Hooks::start(config, zone(config)?, board, &health, &ingest.writer(), clock)
         .context("no thread for the budgets")?;
     let watched = config.clone();
@@ -71,9 +84,11 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
         .spawn(move || ingest.run(&watched, &stop))
         .context("no thread for the journal source")?;
 
-    runtime.block_on(answer(listeners, views, config, &gate, changes, signals))?;
+    let doors = Doors { own: listeners, inputs, routes };
+    runtime.block_on(answer(doors, views, config, &gate, changes, signals))?;
     // First, while the writer can still note what was told.
     hooks.stop(GRACE);
+    quota_poll.stop(GRACE);
     stop_handle.stop();
     let ended = source.join().map_err(|_| anyhow!("the journal source failed"))?;
     runtime.shutdown_timeout(GRACE);
@@ -148,9 +163,17 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     address
 }
 
+/// The listeners, and the routes that take data in.
+struct Doors {
+    own: Vec<TcpListener>,
+    /// Those for telemetry alone.
+    inputs: Vec<TcpListener>,
+    routes: axum::Router,
+}
+
 /// Answers requests until a signal, then lets those under way end.
 async fn answer(
-    listeners: Vec<TcpListener>,
+    doors: Doors,
     views: Arc<dyn Views>,
     config: &Config,
     gate: &Arc<Gate>,
@@ -160,12 +183,20 @@ async fn answer(
     let (stopping, stopped) = watch::channel(false);
     let live = Live::new(changes, stopped.clone());
     let mut servers = tokio::task::JoinSet::new();
-    for listener in listeners {
+    let own = doors.own.into_iter().map(|listener| (listener, true));
+    for (listener, whole) in own.chain(doors.inputs.into_iter().map(|listener| (listener, false))) {
         let loopback = listener.local_addr()?.ip().to_canonical().is_loopback();
         let hosts = if loopback { Hosts::loopback(&config.web.allowed_hosts) } else { Hosts::Any };
-        let telemetry_path = config.web.telemetry_path.clone();
-        let options = Options { telemetry_path, hosts, gate: gate.clone(), loopback, live: live.clone() };
-        let service = router(views.clone(), options);
+        let (lock, inputs) = (gate.clone(), doors.routes.clone());
+        let service = if whole {
+            let telemetry_path = config.web.telemetry_path.clone();
+            router(
+                views.clone(),
+                Options { telemetry_path, hosts, gate: lock, loopback, inputs, live: live.clone() },
+            )
+        } else {
+            inputs_alone(inputs, hosts, lock, loopback)
+        };
         let mut stopped = stopped.clone();
         let stop = async move {
             // An error means that the sender is gone: that ends it too.

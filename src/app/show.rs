@@ -360,6 +360,7 @@ pub(super) fn doctor(config: &Config, args: &cli::doctor::Doctor) -> anyhow::Res
         listener_refused: listening.refused,
         lock_broken: listening.lock_broken,
         listeners: listening.listeners,
+        telemetry: doctor::TelemetryFacts { addresses: config.receivers(), grpc: cfg!(feature = "grpc") },
         settings: config.settings.clone(),
         unknown_variables: config.unknown_variables.clone(),
     });

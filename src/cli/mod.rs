@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn serve_takes_the_flags_every_exporter_has() {
         let line = "serve --web.listen-address 127.0.0.1:1 --web.listen-address=[::1]:2 \
-                    --web.telemetry-path /m --web.allow-unauthenticated --log-format json";
+                    --web.telemetry-path /m --web.allow-unauthenticated --quota --log-format json";
         let cli = parsed(line).unwrap();
         let mut flags = cli.common.into_flags();
         let Command::Serve(serve) = cli.command else { panic!("serve") };
@@ -178,6 +178,7 @@ mod tests {
         assert_eq!(web.listen_address.unwrap()[1].to_string(), "[::1]:2");
         assert_eq!(web.telemetry_path.unwrap().as_str(), "/m");
         assert_eq!(web.allow_unauthenticated, Some(true));
+        assert_eq!(flags.layer.quota.unwrap().enabled, Some(true));
     }
 
     #[test]
@@ -273,6 +274,8 @@ mod tests {
             let Some(flag) = key.flag.filter(|flag| flag.starts_with("--")) else { continue };
             assert!(help.contains(flag) && help.contains(key.env), "{flag} {}", key.env);
         }
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words(&help).contains(&words(crate::config::QUOTA_RISK)), "quota Q1: {help}");
     }
 
     #[test]

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::config::{Flags, ListenAddress, TelemetryPath, WebLayer};
+use crate::config::{Flags, ListenAddress, QUOTA_RISK, QuotaLayer, TelemetryPath, WebLayer};
 
 /// Watch the homes, keep the ledger up to date and serve metrics and figures.
 ///
@@ -28,6 +28,17 @@ pub struct Serve {
     /// read again when it changes [env: GEMGAUGE_WEB_CONFIG_FILE]
     #[arg(long = "web.config.file", value_name = "FILE")]
     pub config_file: Option<PathBuf>,
+
+    /// Poll the quota of homes that are signed in with Google; read the risk in --help
+    #[arg(long, long_help = quota_help())]
+    pub quota: bool,
+}
+
+fn quota_help() -> String {
+    format!(
+        "Poll the quota of homes that are signed in with Google [env: {}]\n\n{QUOTA_RISK}",
+        crate::config::keys::QUOTA_ENABLED.env
+    )
 }
 
 impl Serve {
@@ -40,5 +51,6 @@ impl Serve {
             config_file: self.config_file,
             ..WebLayer::default()
         });
+        flags.layer.quota = Some(QuotaLayer { enabled: self.quota.then_some(true), ..QuotaLayer::default() });
     }
 }

@@ -224,6 +224,12 @@ fn owner_uid(_: &Path) -> Option<u32> {
     None
 }
 
+/// The name of a user of this machine.
+#[must_use]
+pub fn user_name(uid: u32) -> Option<String> {
+    Users::of_system().name_of(uid)
+}
+
 /// The user database: the text of `/etc/passwd`.
 struct Users(String);
 

@@ -65,12 +65,24 @@ keys! {
         "what whoever writes must show where others can reach the listener; never shown";
     WRITE_TOKEN_FILE: "web.write_token_file", "GEMGAUGE_WEB_WRITE_TOKEN_FILE", None,
         "a file that holds it";
+    TELEMETRY_LISTEN_ADDRESS: "telemetry.listen_address", "GEMGAUGE_TELEMETRY_LISTEN_ADDRESS", None,
+        "where serve takes OpenTelemetry besides its own address";
+    TELEMETRY_OUTFILES: "telemetry.outfiles", "GEMGAUGE_TELEMETRY_OUTFILES", None,
+        "files that Gemini CLI writes its telemetry to, besides those its settings name";
     WEBHOOK_URL: "hooks.webhook.url", "GEMGAUGE_HOOKS_WEBHOOK_URL", None,
         "where a POST goes when a budget reaches a threshold; shown without its path";
     WEBHOOK_TIMEOUT: "hooks.webhook.timeout_seconds", "GEMGAUGE_HOOKS_WEBHOOK_TIMEOUT_SECONDS", None,
         "for one attempt";
     WEBHOOK_RETRIES: "hooks.webhook.retries", "GEMGAUGE_HOOKS_WEBHOOK_RETRIES", None,
         "attempts after the first";
+    QUOTA_ENABLED: "quota.enabled", "GEMGAUGE_QUOTA_ENABLED", Some("--quota"),
+        "poll the quota of Google sign-ins, which Google's terms do not allow other software";
+    QUOTA_PROJECT: "quota.project", "GEMGAUGE_QUOTA_PROJECT", None,
+        "the Cloud project asked about: auto (as Gemini CLI), env, or an id";
+    QUOTA_ENDPOINT: "quota.endpoint", "GEMGAUGE_QUOTA_ENDPOINT", None,
+        "where Code Assist is, instead of $CODE_ASSIST_ENDPOINT";
+    QUOTA_API_VERSION: "quota.api_version", "GEMGAUGE_QUOTA_API_VERSION", None,
+        "its version, instead of $CODE_ASSIST_API_VERSION";
     LOG_FORMAT: "log.format", "GEMGAUGE_LOG_FORMAT", Some("--log-format"), "text or json";
     LOG_LEVEL: "log.level", "GEMGAUGE_LOG_LEVEL", Some("-v"), "error, warn, info, debug or trace";
 }

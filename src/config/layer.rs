@@ -1,6 +1,7 @@
 //! One layer of configuration: what the file, the environment or the flags say.
 //! Everything is optional; what is not said is left to the layer below.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -14,6 +15,7 @@ use super::error::ConfigError;
 use super::hooks::{HookCommand, WebhookUrl};
 use super::keys::{self, Origin};
 use super::listen::ListenAddress;
+use super::quota::{ApiVersion, Endpoint, ProjectRule};
 use super::token::WriteToken;
 
 /// What the command line says.
@@ -42,8 +44,10 @@ pub struct Layer {
     pub journals: Option<JournalsLayer>,
     pub metrics: Option<MetricsLayer>,
     pub web: Option<WebLayer>,
+    pub telemetry: Option<TelemetryLayer>,
     pub budgets: Option<Vec<BudgetEntry>>,
     pub hooks: Option<HooksLayer>,
+    pub quota: Option<QuotaLayer>,
     pub log: Option<LogLayer>,
 }
 
@@ -116,6 +120,13 @@ pub struct WebLayer {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct TelemetryLayer {
+    pub listen_address: Option<Vec<ListenAddress>>,
+    pub outfiles: Option<Vec<PathBuf>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LogLayer {
     pub format: Option<LogFormat>,
     pub level: Option<Level>,
@@ -134,6 +145,16 @@ pub struct WebhookLayer {
     pub url: Option<WebhookUrl>,
     pub timeout_seconds: Option<u64>,
     pub retries: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuotaLayer {
+    pub enabled: Option<bool>,
+    pub project: Option<ProjectRule>,
+    pub endpoint: Option<Endpoint>,
+    pub api_version: Option<ApiVersion>,
+    pub accounts: Option<BTreeMap<String, String>>,
 }
 
 /// How log lines are written.
@@ -302,6 +323,10 @@ impl Layer {
                 write_token: vars.secret(&keys::WRITE_TOKEN)?,
                 write_token_file: env.var(keys::WRITE_TOKEN_FILE.env).map(PathBuf::from),
             }),
+            telemetry: Some(TelemetryLayer {
+                listen_address: vars.list(&keys::TELEMETRY_LISTEN_ADDRESS)?,
+                outfiles: vars.list(&keys::TELEMETRY_OUTFILES)?,
+            }),
             budgets: None, // A list of rows has no place in a variable.
             hooks: Some(HooksLayer {
                 webhook: Some(WebhookLayer {
@@ -310,6 +335,13 @@ impl Layer {
                     retries: vars.parsed(&keys::WEBHOOK_RETRIES)?,
                 }),
                 command: None,
+            }),
+            quota: Some(QuotaLayer {
+                enabled: vars.switch(&keys::QUOTA_ENABLED)?,
+                project: vars.parsed(&keys::QUOTA_PROJECT)?,
+                endpoint: vars.secret(&keys::QUOTA_ENDPOINT)?,
+                api_version: vars.parsed(&keys::QUOTA_API_VERSION)?,
+                accounts: None, // A table has no place in a variable.
             }),
             log: Some(LogLayer {
                 format: vars.parsed(&keys::LOG_FORMAT)?,

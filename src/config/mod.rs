@@ -16,12 +16,15 @@ mod gemini;
 pub mod homes;
 mod hooks;
 pub mod keys;
+mod launch;
 mod layer;
 mod listen;
 mod paths;
 pub mod prices;
+mod quota;
 mod read;
 mod resolve;
+mod sign_in;
 mod token;
 pub mod web_config;
 mod yaml;
@@ -37,16 +40,19 @@ pub use billing::{BillingChoice, HomeBilling, ListChoice, Pricing};
 pub use budgets::BudgetEntry;
 pub use env::Env;
 pub use error::ConfigError;
-pub use gemini::CliSettings;
-pub use homes::{Home, HomeChoice, effective_home};
+pub use gemini::{CliSettings, CliTelemetry, Export};
+pub use homes::{Home, HomeChoice, effective_home, user_name};
 pub use hooks::{HookCommand, Hooks, Webhook, WebhookUrl};
 pub use keys::{Origin, Setting};
+pub use launch::Launch;
 pub use layer::{
     CurrencyLayer, Flags, HomeEntry, HooksLayer, JournalsLayer, Layer, Level, LogFormat, LogLayer,
-    MetricsLayer, PricesLayer, TelemetryPath, WebLayer, WebhookLayer,
+    MetricsLayer, PricesLayer, QuotaLayer, TelemetryLayer, TelemetryPath, WebLayer, WebhookLayer,
 };
 pub use listen::ListenAddress;
+pub use quota::{ApiVersion, Endpoint, ProjectId, ProjectRule, QUOTA_RISK, Quota};
 pub use read::read_bounded;
+pub use sign_in::{SignIn, settings_files};
 pub use token::{TokenSource, WriteToken};
 pub use web_config::WebConfig;
 
@@ -73,8 +79,10 @@ pub struct Config {
     pub journals: Journals,
     pub metrics: Metrics,
     pub web: Web,
+    pub telemetry: Telemetry,
     pub budgets: Vec<Budget>,
     pub hooks: Hooks,
+    pub quota: Quota,
     pub log: Log,
     /// The configuration file that was read, if any.
     pub file: Option<PathBuf>,
@@ -134,13 +142,29 @@ impl Web {
     /// When one of them can be reached from outside, nothing authenticates, and
     /// nobody asked for that by name.
     pub fn listen_addresses(&self, authenticated: bool) -> Result<&[ListenAddress], ConfigError> {
-        match self.listen.iter().find(|address| !address.is_loopback()) {
+        self.admit(&self.listen, authenticated)
+    }
+
+    fn admit<'a>(
+        &self,
+        addresses: &'a [ListenAddress],
+        authenticated: bool,
+    ) -> Result<&'a [ListenAddress], ConfigError> {
+        match addresses.iter().find(|address| !address.is_loopback()) {
             Some(open) if !self.allow_unauthenticated && !authenticated => {
                 Err(ConfigError::OpenListener { address: open.clone() })
             }
-            _ => Ok(&self.listen),
+            _ => Ok(addresses),
         }
     }
+}
+
+/// Where telemetry of Gemini CLI comes from (accounting R66).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Telemetry {
+    listen: Vec<ListenAddress>,
+    /// Absolute paths.
+    outfiles: Vec<PathBuf>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,6 +189,37 @@ impl Config {
     /// A value of the environment or the flags that cannot be used.
     pub fn load_without_file(flags: &Flags, env: &Env) -> Result<Self, ConfigError> {
         resolve::resolve_with(flags, env, None, Layer::default())
+    }
+
+    /// Where telemetry is taken besides the addresses of [`Self::web`].
+    ///
+    /// # Errors
+    /// As of [`Web::listen_addresses`].
+    pub fn telemetry_addresses(&self, authenticated: bool) -> Result<&[ListenAddress], ConfigError> {
+        self.web.admit(&self.telemetry.listen, authenticated)
+    }
+
+    /// Every address that takes telemetry, those meant for it first.
+    #[must_use]
+    pub fn receivers(&self) -> Vec<ListenAddress> {
+        self.telemetry.listen.iter().chain(&self.web.listen).cloned().collect()
+    }
+
+    /// The outfiles to read, each once: the configured ones, and what each
+    /// home's settings name now. A relative path there is relative to wherever
+    /// the CLI is started, so that nobody can say which file it is.
+    #[must_use]
+    pub fn outfiles(&self) -> Vec<PathBuf> {
+        let of_home = |home: &Home| CliSettings::of_home(&home.path).telemetry().outfile;
+        let named =
+            self.homes.iter().filter_map(of_home).map(PathBuf::from).filter(|path| path.is_absolute());
+        let mut outfiles = Vec::new();
+        for path in self.telemetry.outfiles.iter().cloned().chain(named) {
+            if !outfiles.contains(&path) {
+                outfiles.push(path);
+            }
+        }
+        outfiles
     }
 
     /// Where the value of `key` came from.

@@ -7,7 +7,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::StoreError;
 use super::apply::Applier;
-use super::counter_names::{DOOR_ODDITIES, EVENTS, NO_LABEL, SAME_MINUTE_LOADS, event_label};
+use super::counter_names::{
+    DOOR_ODDITIES, EVENTS, NO_LABEL, RUNTIME_MISMATCHES, SAME_MINUTE_LOADS, event_label,
+};
 use super::{names, quota};
 use crate::ledger::doors::{
     Door, DoorEvent, EventKind, Exit, Posted, PostedBatch, PostedEvent, SpoolCursor, SpoolStep, TurnResult,
@@ -15,9 +17,8 @@ use crate::ledger::doors::{
 use crate::ledger::evidence::{HomeId, ProjectFact};
 use crate::ledger::model::UNKNOWN;
 use crate::ledger::quota::refusal::Rejected;
+use crate::ledger::runtime::{self, Agreement, Difference};
 
-/// The agent that is measured (accounting R1).
-const GEMINI_CLI: &str = "gemini-cli";
 /// What a command names where it names Gemini CLI (accounting R2).
 const GEMINI: &str = "gemini";
 
@@ -161,7 +162,7 @@ impl Applier {
             EventKind::Handshake { name, version } => {
                 c.prepare_cached("UPDATE connections SET runtime = ?2, version = ?3 WHERE id = ?1")?
                     .execute(params![process.id, name, version])?;
-                Ok(())
+                self.compare_runtimes(c, process.id, name.as_deref())
             }
             EventKind::SessionOpened { session_id, model, resumed, session_role } => {
                 let session = self.door_session(c, process, session_id)?;
@@ -251,14 +252,54 @@ impl Applier {
             .query_row([process.id], |row| {
                 Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<String>>(1)?))
             })?;
-        let runtime = match foreign {
-            (Some(name), _) => (name != GEMINI_CLI).then_some(name),
-            (None, configured) if configured.as_deref() == Some(GEMINI) || process.door == Door::Run => None,
-            (None, configured) => Some(configured.unwrap_or_else(|| UNKNOWN.to_owned())),
-        };
+        let (handshake, configured) = foreign;
+        let measured =
+            process.door == Door::Run || runtime::is_measured(configured.as_deref(), handshake.as_deref());
+        let runtime = (!measured).then(|| handshake.or(configured).unwrap_or_else(|| UNKNOWN.to_owned()));
         c.prepare_cached("UPDATE sessions SET runtime = ?2 WHERE id = ?1 AND runtime IS NOT ?2")?
             .execute(params![session, runtime])?;
         Ok(session)
+    }
+
+    /// Says once that an agent is not the one its command names (accounting R8).
+    fn compare_runtimes(
+        &mut self,
+        c: &Connection,
+        process: i64,
+        handshake: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let configured: Option<String> = c
+            .prepare_cached("SELECT configured FROM connections WHERE id = ?1")?
+            .query_row([process], |row| row.get(0))?;
+        let said = |difference: &Difference<'_>| {
+            let configured = difference.configured_runtime.unwrap_or("none").to_owned();
+            (configured, difference.handshake_runtime.to_owned(), difference.usage_declaration.as_str())
+        };
+        match runtime::agreement(configured.as_deref(), handshake) {
+            Agreement::Same => {}
+            Agreement::Info(difference) => {
+                let (configured_runtime, handshake_runtime, usage_declaration) = said(&difference);
+                tracing::info!(
+                    configured_runtime,
+                    handshake_runtime,
+                    usage_declaration,
+                    "agent runtime differs from its configured command"
+                );
+            }
+            Agreement::Warn(difference) => {
+                let (configured_runtime, handshake_runtime, usage_declaration) = said(&difference);
+                tracing::warn!(
+                    configured_runtime,
+                    handshake_runtime,
+                    usage_declaration,
+                    "agent runtime differs from its configured command"
+                );
+                self.count(RUNTIME_MISMATCHES, NO_LABEL, 1);
+                c.prepare_cached("UPDATE connections SET mismatched = 1 WHERE id = ?1")?
+                    .execute([process])?;
+            }
+        }
+        Ok(())
     }
 
     /// A session that something else than a journal names.

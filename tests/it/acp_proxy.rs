@@ -10,7 +10,6 @@ use std::process::{Command, Stdio};
 
 use gemgauge::ledger::doors::{EventKind, Exit, Oddity};
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 
 use crate::support::Sandbox;
 use crate::support::acp::{Client, agent};
@@ -43,12 +42,8 @@ fn frames(seed: u64) -> Vec<u8> {
     bytes
 }
 
-fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Sends one file through, receives the other; both digests as they arrived.
-fn through(mut command: Command, sent: &[u8], arrived: &Path) -> (String, String) {
+/// Sends one stream through, receives the other; both as they arrived.
+fn through(mut command: Command, sent: &[u8], arrived: &Path) -> (Vec<u8>, Vec<u8>) {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let mut received = Vec::new();
@@ -65,7 +60,7 @@ fn through(mut command: Command, sent: &[u8], arrived: &Path) -> (String, String
         output.read_to_end(&mut received).unwrap();
     });
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    (digest(&fs::read(arrived).unwrap()), digest(&received))
+    (fs::read(arrived).unwrap(), received)
 }
 
 #[test]
@@ -76,10 +71,12 @@ fn d2_2_both_directions_are_byte_for_byte_the_same_with_and_without_the_proxy() 
     fs::write(&out, &answered).unwrap();
     let arrived = sandbox.path().join("in");
     let Some(agent) = agent("pour", &[arrived.to_str().unwrap(), out.to_str().unwrap()]) else { return };
-    let expected = (digest(&sent), digest(&answered));
-    assert_eq!(through(sandbox.bare(&agent), &sent, &arrived), expected, "without the proxy");
-    fs::remove_file(&arrived).unwrap();
-    assert_eq!(through(sandbox.proxy(&agent), &sent, &arrived), expected, "with it");
+    for (command, what) in [(sandbox.bare(&agent), "without the proxy"), (sandbox.proxy(&agent), "with it")] {
+        let (at_agent, at_client) = through(command, &sent, &arrived);
+        assert!(at_agent == sent, "what the client wrote, {what}: {} of {}", at_agent.len(), sent.len());
+        assert!(at_client == answered, "what the agent wrote, {what}: {}", at_client.len());
+        fs::remove_file(&arrived).unwrap();
+    }
     // What was heard of it is odd, and bounded.
     let events = sandbox.events();
     assert!(events.contains(&EventKind::Odd { oddity: Oddity::MalformedFrame }));
@@ -262,4 +259,24 @@ fn d2_8_where_nobody_serves_the_journals_are_read_after_each_turn() {
     client.one_turn();
     assert_eq!(client.close().code(), Some(0));
     assert!(sandbox.run(&report).out.contains("aaaaaaaa-1"));
+}
+
+#[test]
+fn d2_8_where_a_serve_runs_nobody_else_reads() {
+    let Some(agent) = agent("talk", &[]) else { return };
+    let sandbox = Sandbox::new();
+    let service = sandbox.serve_ready(&[]);
+    let mut client = Client::start(sandbox.proxy(&agent));
+    client.one_turn();
+    assert_eq!(client.close().code(), Some(0));
+    assert!(!sandbox.ledger().with_file_name("ledger.db.ingest.lock").exists());
+    assert_eq!(service.terminate(), Some(0));
+    // The same without it, so that the file's name is known to be right.
+    let mut client = Client::start(sandbox.proxy(&agent));
+    client.one_turn();
+    assert_eq!(client.close().code(), Some(0));
+    until("the lock of the reader", || {
+        let lock = sandbox.ledger().with_file_name("ledger.db.ingest.lock");
+        if lock.exists() { Ok(()) } else { Err("not there") }
+    });
 }

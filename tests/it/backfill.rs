@@ -18,13 +18,13 @@ use crate::support::skip::missing;
 const END: &str = "2026-11-30T00:00:00Z";
 const END_SECONDS: i64 = 1_795_996_800;
 
-fn demo() -> Sandbox {
+pub(crate) fn demo() -> Sandbox {
     let sandbox = Sandbox::new();
     copy_tree(&fixture("home/.gemini"), &sandbox.home().join(".gemini"), NOW - 24 * 3600 * 1000);
     sandbox
 }
 
-fn backfill(sandbox: &Sandbox, args: &[&str]) -> String {
+pub(crate) fn backfill(sandbox: &Sandbox, args: &[&str]) -> String {
     let said = sandbox.run(&[&["backfill", "--until", END], args].concat());
     assert_eq!((said.code, said.err.as_str()), (0, ""));
     assert!(said.out.ends_with("\n# EOF\n"));
@@ -32,7 +32,7 @@ fn backfill(sandbox: &Sandbox, args: &[&str]) -> String {
 }
 
 /// What the report says by project and model.
-fn reported(sandbox: &Sandbox) -> BTreeMap<(String, String), [u64; 2]> {
+pub(crate) fn reported(sandbox: &Sandbox) -> BTreeMap<(String, String), [u64; 2]> {
     let said = sandbox.run(&["report", "projects", "--by", "model", "--since", "all", "--json"]);
     let report: Value = serde_json::from_str(&said.out).unwrap();
     let mut reported = BTreeMap::new();

@@ -22,6 +22,8 @@ mod command_line;
 #[cfg(unix)]
 mod crash;
 mod cuts;
+#[cfg(unix)]
+mod dashboards;
 mod demo_home;
 mod discovery;
 mod export;
@@ -33,8 +35,11 @@ mod lines;
 mod live_acp;
 #[cfg(unix)]
 mod live_cli;
+mod live_quota;
 #[cfg(unix)]
 mod live_run;
+#[cfg(unix)]
+mod live_telemetry;
 mod money;
 #[cfg(unix)]
 mod page;
@@ -45,6 +50,9 @@ mod privacy;
 mod prometheus;
 #[cfg(unix)]
 mod quota;
+mod quota_poll;
+mod quota_schedule;
+mod quota_secret;
 mod recordings;
 #[cfg(unix)]
 mod run;
@@ -53,6 +61,9 @@ mod serve;
 mod support;
 mod tail_cases;
 mod tail_programs;
+mod telemetry_outfile;
+mod telemetry_records;
+mod telemetry_routes;
 mod traps;
 #[cfg(unix)]
 mod web_config;

@@ -4,7 +4,9 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use gemgauge::ledger::money::{Picodollars, Rounding};
 use serde_json::{Value, json};
 
 use crate::quota::polled;
@@ -87,6 +89,51 @@ fn its_figures_are_those_of_the_api_and_of_the_command_line() {
     assert_eq!(browser.texts("section[aria-labelledby=why] li"), story);
     let requests = browser.texts("section[aria-labelledby=requests] tbody tr");
     assert_eq!(requests.len(), explained["requests"].as_array().unwrap().len());
+    browser.assert_no_problems();
+}
+
+/// A lower bound that a double rounds up would claim too much.
+#[test]
+fn costs_are_rounded_as_on_the_command_line() {
+    let scratch = tempfile::tempdir().unwrap();
+    let module = scratch.path().join("format.mjs");
+    std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/surfaces/page/format.js"), &module)
+        .unwrap();
+    let mut amounts: Vec<i128> =
+        vec![0, 1, 9, 50, 290_000_000_000, 999_949_999_999, 999_950_000_000, 1_005_000_000_000];
+    let mut next: i128 = 7;
+    for _ in 0..400 {
+        next = next * 6_364_136_223_846_793_005 % 1_000_000_007_000_000_003;
+        amounts.push(next % 10_i128.pow(u32::try_from(next % 18).unwrap() + 1));
+    }
+    let texts: Vec<String> = amounts.iter().map(|amount| Picodollars::new(*amount).to_string()).collect();
+    let script = format!(
+        "import {{ money, pico }} from {module:?}; for (const text of {texts:?}) \
+         console.log(money(pico(text)), money(pico(text), '$', true));"
+    );
+    let node = Command::new("node").args(["--input-type=module", "-e", &script]).output().unwrap();
+    assert!(node.status.success(), "{}", String::from_utf8_lossy(&node.stderr));
+    let shown = String::from_utf8(node.stdout).unwrap();
+    assert_eq!(shown.lines().count(), amounts.len());
+    for (amount, line) in amounts.into_iter().map(Picodollars::new).zip(shown.lines()) {
+        let want = format!("{} {}", amount.dollars(Rounding::HalfEven), amount.dollars(Rounding::Down));
+        assert_eq!(line, want, "{amount}");
+    }
+}
+
+#[test]
+fn a_seats_costs_are_called_what_they_are() {
+    let sandbox = Sandbox::new();
+    let home = sandbox.home().canonicalize().unwrap();
+    let config = format!("homes: [{{path: {:?}, billing: seat}}]\n", home.display().to_string());
+    sandbox.write("home/.config/gemgauge/config.yml", &config);
+    let (service, _journal) = served(&sandbox);
+    let Some(mut browser) = Browser::start(service.address) else { return };
+    browser.open("/");
+    assert!(browser.texts(".tile").iter().all(|tile| tile.ends_with("list-price equivalent")));
+    browser.wait_for(".notes", "list-price equivalent, not an invoice");
+    browser.open(&format!("/#session={ANA}"));
+    browser.wait_for(".facts", "seat: list-price equivalent, not an invoice");
     browser.assert_no_problems();
 }
 

@@ -68,14 +68,24 @@ impl Prometheus {
 
     /// The result of an instant query; `None` while it is not up.
     pub(crate) fn query(&self, query: &str) -> Option<Value> {
-        let encoded: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        Some(self.ask("query", &[("query", query)])?["result"].clone())
+    }
+
+    /// The data of an answer of the API; `None` while it is not up.
+    pub(crate) fn ask(&self, what: &str, parameters: &[(&str, &str)]) -> Option<Value> {
+        let encoded = |text: &str| text.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
+        let parameters: Vec<String> =
+            parameters.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
         let mut stream = TcpStream::connect(self.address).ok()?;
-        write!(stream, "GET /api/v1/query?query={encoded} HTTP/1.0\r\n\r\n").ok()?;
+        write!(stream, "GET /api/v1/{what}?{} HTTP/1.0\r\n\r\n", parameters.join("&")).ok()?;
         let mut text = String::new();
         stream.read_to_string(&mut text).ok()?;
         let answer: Value = serde_json::from_str(text.split_once("\r\n\r\n")?.1).ok()?;
-        assert!(answer["status"] == "success" || answer["errorType"] == "unavailable", "{query}: {answer}");
-        Some(answer["data"]["result"].clone())
+        assert!(
+            answer["status"] == "success" || answer["errorType"] == "unavailable",
+            "{what} {parameters:?}: {answer}"
+        );
+        Some(answer["data"].clone())
     }
 
     /// The only sample of a query, if there is one yet.
@@ -96,7 +106,7 @@ impl Drop for Prometheus {
 
 /// An address that stays free until it is taken: below the ports that the
 /// system gives to clients and to listeners that ask for any.
-fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let first = std::process::id().wrapping_mul(101);
     std::iter::repeat_with(|| first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000 + 20_000)

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gemgauge::ledger::evidence::HomeId;
+use gemgauge::ledger::model::Role;
 use gemgauge::ledger::quota::poll::{BucketReading, Poll, QuotaState};
 use gemgauge::ledger::quota::refusal::Rejected;
 use gemgauge::ledger::quota::{RISK, Rejection};
+use gemgauge::ledger::telemetry::{Call, TelemetryBatch, TelemetryKind, TelemetryRecord};
 use gemgauge::sources::quota::rejection::rejection;
 use gemgauge::store::pricing::Pricing;
 use gemgauge::store::writer::{Ledger, WriterEvents};
@@ -234,6 +236,39 @@ fn q14_what_was_refused_is_shown_without_any_poll() {
     assert_eq!(metrics.value("gemgauge_quota_blocked", &unknown), Some(1.0));
     assert_eq!(metrics.value("gemgauge_quota_home_info", &[("home", "ana")]), Some(1.0));
     assert_eq!(metrics.value("gemgauge_quota_state", &[("state", "off")]), Some(1.0));
+}
+
+#[test]
+fn q14_what_telemetry_and_a_door_tell_of_one_refusal_counts_once() {
+    const SESSION: &str = "5e551010-0000-4000-8000-000000000002";
+    let sandbox = Sandbox::new();
+    let at = now() - MIN;
+    let text = "You have exhausted your capacity on this model. Your quota will reset after 14h23m40s.";
+    let read = rejection(text, at).expect("a refusal");
+    seed(&sandbox, |writer, home| {
+        let call = Call { prompt_id: "p".into(), role: Role::Main, model: Some("gemini-2.5-flash".into()) };
+        let rejection = Some(read.clone());
+        let kind = TelemetryKind::Error { call, duration_ms: 11, status: Some(429), rejection };
+        let record = TelemetryRecord { session: SESSION.into(), at, kind };
+        for _ in 0..2 {
+            let batch = TelemetryBatch { records: vec![record.clone()], ..TelemetryBatch::default() };
+            writer.telemetry(batch).unwrap();
+        }
+        let session = SESSION.into();
+        let rejected = Rejected { home, session, at: at + 30, door: true, rejection: read.clone() };
+        writer.rejected(rejected).unwrap();
+    });
+    let metrics = sandbox.serve_ready(&[]).metrics();
+    let flash = [("home", "ana"), ("model", "gemini-2.5-flash")];
+    let value = |name: &str, more: &[(&str, &str)]| metrics.value(name, &[&flash, more].concat());
+    assert_eq!(value("gemgauge_quota_rejections_total", &[("reason", "none")]), Some(1.0));
+    assert_eq!(value("gemgauge_quota_exhaustions_total", &[]), Some(1.0));
+    assert_eq!(value("gemgauge_turns_asleep", &[]), Some(1.0), "the error itself is no sign of life");
+    assert_eq!(
+        metrics.of("gemgauge_quota_exhaustions_total", &[]).count(),
+        1,
+        "of the model that was asked for"
+    );
 }
 
 #[test]

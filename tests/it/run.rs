@@ -19,7 +19,7 @@ const INIT: &str =
 const RESULT: &str = r#"{"type":"result","timestamp":"2026-11-30T15:49:05Z","status":"success","stats":{"total_tokens":100,"input_tokens":70,"output_tokens":20,"cached":7}}"#;
 
 /// An agent that is a shell script.
-fn agent<'a>(script: &'a str) -> [&'a str; 5] {
+fn agent(script: &str) -> [&str; 5] {
     ["run", "--", "sh", "-c", script]
 }
 

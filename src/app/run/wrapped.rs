@@ -128,7 +128,7 @@ impl Copying {
         let mut before = None;
         while self.done.recv_timeout(LINGER) == Err(Timeout) {
             let waiting = self.waiting.load(Ordering::Acquire);
-            if waiting % 2 == 0 && before == Some(waiting) {
+            if waiting.is_multiple_of(2) && before == Some(waiting) {
                 break;
             }
             before = Some(waiting);

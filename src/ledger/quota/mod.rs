@@ -6,6 +6,7 @@ pub mod history;
 pub mod poll;
 pub mod refusal;
 pub mod runway;
+pub mod schedule;
 
 use serde::{Deserialize, Serialize};
 

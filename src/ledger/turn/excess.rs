@@ -173,5 +173,4 @@ impl Held<'_> {
 }
 
 #[cfg(test)]
-#[path = "excess_tests.rs"]
 mod tests;

@@ -354,5 +354,4 @@ fn demoting(notes: Reasons, e: &Evidence) -> Reasons {
 }
 
 #[cfg(test)]
-#[path = "merge_tests.rs"]
 mod tests;

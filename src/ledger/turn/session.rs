@@ -560,5 +560,4 @@ fn demote(verdict: &mut Verdict, reason: Reason) {
 }
 
 #[cfg(test)]
-#[path = "session_tests.rs"]
 mod tests;

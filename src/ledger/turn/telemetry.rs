@@ -230,5 +230,4 @@ pub fn by_turn(
 }
 
 #[cfg(test)]
-#[path = "telemetry_tests.rs"]
 mod tests;

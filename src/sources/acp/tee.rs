@@ -254,9 +254,14 @@ fn listen(items: &Receiver<Item>, shared: &Shared, guarded: &mut Guarded<'_>) {
     let mut held: BTreeMap<u64, Copy> = BTreeMap::new();
     let (mut taken, mut last) = ([0; 2], [None; 2]);
     loop {
-        let next = match held.is_empty() {
-            true => items.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            false => items.recv_timeout(AGAIN),
+        // Its end may have found the queue full and left no word in it.
+        let has_ended = shared.ended.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let next = if has_ended {
+            Err(RecvTimeoutError::Timeout)
+        } else if held.is_empty() {
+            items.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            items.recv_timeout(AGAIN)
         };
         let ended = shared.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
         let over = ended.is_some() || matches!(next, Err(RecvTimeoutError::Disconnected));

@@ -9,17 +9,14 @@ use std::fs::File;
 use std::io;
 
 use super::glue;
-use super::lines::{Buffer, Lines, Piece, read_at};
+use super::lines::{Buffer, Lines, Piece};
 use super::record::{self, Line, Previous};
 use super::section::Sections;
 use super::{Limits, Name};
 use crate::ledger::evidence::{
     Broken, Condition, Cursor, Failure, JournalPath, JournalStep, LineCounts, Place, Stamp, Undecodable,
 };
-use crate::ledger::hash::fnv1a;
-
-/// How many bytes prove continuity, at the head and before the offset.
-const PROOF: u64 = 256;
+use crate::sources::proof::{PROOF, proof};
 
 /// What a look needs beside the file.
 pub struct Look<'a> {
@@ -107,21 +104,6 @@ impl Look<'_> {
         let marker = proof(file, cursor.offset - marker_len, marker_len)?;
         Ok(head == (cursor.head, cursor.head_len) && marker == (cursor.marker, cursor.marker_len))
     }
-}
-
-/// The hash of `len` bytes at `offset`, and how many could be read.
-fn proof(file: &File, offset: u64, len: u64) -> io::Result<(u64, u16)> {
-    let mut bytes = [0; PROOF as usize];
-    let wanted = usize::try_from(len.min(PROOF)).unwrap_or(0);
-    let mut have = 0;
-    while have < wanted {
-        match read_at(file, &mut bytes[have..wanted], offset + have as u64)? {
-            0 => break,
-            read => have += read,
-        }
-    }
-    let have_len = u16::try_from(have).expect("a proof is at most 256 bytes");
-    Ok((if have == 0 { 0 } else { fnv1a(&bytes[..have]) }, have_len))
 }
 
 /// The state of one look.

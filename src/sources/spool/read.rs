@@ -295,7 +295,7 @@ fn take(step: &mut SpoolStep, line: &[u8]) {
     match decode(line) {
         Decoded::Event(event) => {
             step.ended |= matches!(event.kind, EventKind::ProcessEnded { .. });
-            step.events.push(event);
+            step.events.push(*event);
         }
         Decoded::Unknown => step.unknown += 1,
         Decoded::Broken => step.broken += 1,
@@ -304,7 +304,7 @@ fn take(step: &mut SpoolStep, line: &[u8]) {
 }
 
 enum Decoded {
-    Event(DoorEvent),
+    Event(Box<DoorEvent>),
     /// Of a kind or a version that this build does not know.
     Unknown,
     Broken,
@@ -326,7 +326,7 @@ fn decode(line: &[u8]) -> Decoded {
         return Decoded::Unknown;
     }
     match serde_json::from_slice(line) {
-        Ok(event) if head.v == VERSION => Decoded::Event(event),
+        Ok(event) if head.v == VERSION => Decoded::Event(Box::new(event)),
         _ => Decoded::Broken,
     }
 }

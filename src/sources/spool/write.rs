@@ -296,8 +296,8 @@ mod tests {
         spool.append(&ended(2));
         std::fs::remove_file(&spool_dir).unwrap();
         spool.append(&ended(3));
-        let text = std::fs::read(spool_dir.join("a.jsonl")).unwrap();
-        let lines: Vec<_> = std::str::from_utf8(&text).unwrap().lines().collect();
+        let text = crate::config::read_bounded(&spool_dir.join("a.jsonl"), 1 << 16).unwrap();
+        let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines, [STARTED, r#"{"v":1,"at":3,"kind":"lost","count":1}"#, &ended_line(3)]);
     }
 
@@ -323,7 +323,7 @@ mod tests {
         let mut spool = SpoolWriter::create(dir.path(), "a.jsonl");
         spool.append(&started());
         spool.append(&ended(2));
-        assert_eq!(std::fs::read(dir.path().join("victim")).unwrap(), b"as it was");
+        assert_eq!(crate::config::read_bounded(&dir.path().join("victim"), 100).unwrap(), "as it was");
     }
 
     #[test]

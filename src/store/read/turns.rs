@@ -190,6 +190,28 @@ impl Snapshot<'_> {
         Ok(open)
     }
 
+    /// Of each home how many turns ended and how many requests were refused:
+    /// what wakes whoever polls its quota.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn quota_wakes(&self) -> Result<Vec<(i64, u64, u64)>, StoreError> {
+        let mut wakes = Vec::new();
+        self.each(
+            "SELECT h.id,
+                    (SELECT count(*) FROM turns t JOIN sessions s ON s.id = t.session_id
+                     WHERE s.home_id = h.id AND t.part_of IS NULL AND t.closed_at IS NOT NULL),
+                    (SELECT count(*) FROM quota_rejections r WHERE r.home_id = h.id)
+             FROM homes h",
+            [],
+            |row| {
+                wakes.push((row.get(0)?, count(row, 1)?, count(row, 2)?));
+                Ok(())
+            },
+        )?;
+        Ok(wakes)
+    }
+
     /// A number that changes whenever a turn does.
     ///
     /// # Errors

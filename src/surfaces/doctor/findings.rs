@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Facts, Finding, HomeFacts, HomeReport, HomeState, LedgerFacts, Level, listeners};
-use crate::config::CliSettings;
+use super::{Facts, Finding, HomeFacts, HomeReport, HomeState, LedgerFacts, Level, listeners, telemetry};
+use crate::config::{CliSettings, QUOTA_RISK, keys};
 
 /// All findings, the worst first.
 pub(super) fn all(facts: &Facts, homes: &[HomeReport]) -> Vec<Finding> {
@@ -12,6 +12,7 @@ pub(super) fn all(facts: &Facts, homes: &[HomeReport]) -> Vec<Finding> {
         of_home(home, &mut findings);
         of_journals(home, &mut findings);
         of_retention(home, report, &mut findings);
+        telemetry::of_home(home, facts, &mut findings);
     }
     if facts.homes.is_empty() {
         let message = "no home is configured".to_owned();
@@ -32,6 +33,7 @@ pub(super) fn all(facts: &Facts, homes: &[HomeReport]) -> Vec<Finding> {
         findings.push(wrong("lock_broken", format!("serve would not start: {broken}"), fix));
     }
     facts.listeners.iter().for_each(|listener| listeners::findings(listener, &mut findings));
+    of_quota(facts, &mut findings);
     for name in &facts.unknown_variables {
         let message = format!("the variable {name} means nothing to gemgauge; it may be misspelt");
         findings.push(warning("unknown_variable", message, format!("unset {name}")));
@@ -68,6 +70,15 @@ fn of_home(home: &HomeFacts, findings: &mut Vec<Finding>) {
             format!("run gemgauge as the owner of {path}, or let it read {path}/.gemini/tmp"),
         )),
     }
+}
+
+/// Whoever may switch it on is told the risk, and whoever did, too (quota Q1).
+fn of_quota(facts: &Facts, findings: &mut Vec<Finding>) {
+    let Some(enabled) = facts.settings.iter().find(|set| set.key == keys::QUOTA_ENABLED.key) else { return };
+    findings.push(match enabled.value.as_str() {
+        "true" => note("quota_on", format!("quota is polled ({}). {QUOTA_RISK}", enabled.origin)),
+        _ => note("quota_off", format!("quota is not polled. {QUOTA_RISK}")),
+    });
 }
 
 fn of_journals(home: &HomeFacts, findings: &mut Vec<Finding>) {
@@ -219,7 +230,7 @@ fn of_ledger(ledger: &LedgerFacts, findings: &mut Vec<Finding>) {
 mod tests {
     use std::path::PathBuf;
 
-    use super::super::{Diagnosis, JournalFacts, WatchFacts};
+    use super::super::{Diagnosis, JournalFacts, TelemetryFacts, WatchFacts};
     use super::*;
 
     fn home(state: HomeState) -> HomeFacts {
@@ -256,6 +267,7 @@ mod tests {
             listener_refused: None,
             lock_broken: None,
             listeners: Vec::new(),
+            telemetry: TelemetryFacts { addresses: vec!["127.0.0.1:10436".parse().unwrap()], grpc: true },
             settings: Vec::new(),
             unknown_variables: Vec::new(),
         }
@@ -349,6 +361,41 @@ mod tests {
         with.ledger.schema_version = None;
         with.ledger.error = Some("file is not a database".into());
         assert_eq!(codes(with), (false, vec!["ledger_unreadable"]));
+    }
+
+    #[test]
+    fn telemetry_that_goes_elsewhere_stalls_or_carries_prompts_is_warned_of() {
+        let told = |telemetry: &str, grpc: bool, serve_pid| {
+            let mut ana = home(HomeState::Present);
+            let retention = r#""general": {"sessionRetention": {"enabled": false}}"#;
+            ana.retention = CliSettings::Text(format!("{{{retention}, \"telemetry\": {telemetry}}}"));
+            let mut with = facts(ana);
+            with.telemetry.grpc = grpc;
+            with.ledger.serve_pid = serve_pid;
+            codes(with).1
+        };
+        let quiet = r#""enabled": true, "logPrompts": false"#;
+        let ours = r#""otlpEndpoint": "http://localhost:10436""#;
+        let http = r#""otlpProtocol": "http""#;
+        for (telemetry, want) in [
+            ("{}".to_owned(), &[][..]),
+            (r#"{"enabled": false, "outfile": "t.log"}"#.to_owned(), &[]),
+            (format!("{{{quiet}}}"), &["telemetry_elsewhere"]),
+            (format!(r#"{{{quiet}, "target": "gcp"}}"#), &["telemetry_elsewhere"]),
+            (format!("{{{quiet}, {ours}}}"), &[]),
+            (format!("{{{quiet}, {ours}, {http}}}"), &["telemetry_stalls"]),
+            (
+                format!(r#"{{{quiet}, {http}, "otlpEndpoint": "http://localhost:10436/v1"}}"#),
+                &["telemetry_path"],
+            ),
+            (format!(r#"{{{quiet}, "outfile": "/var/log/t.log"}}"#), &[]),
+            (format!(r#"{{{quiet}, "outfile": "t.log"}}"#), &["telemetry_outfile_relative"]),
+            (format!(r#"{{"enabled": true, {ours}}}"#), &["telemetry_log_prompts"]),
+        ] {
+            assert_eq!(told(&telemetry, true, None), want, "{telemetry}");
+        }
+        assert_eq!(told(&format!("{{{quiet}, {ours}, {http}}}"), true, Some(7)), [""; 0]);
+        assert_eq!(told(&format!("{{{quiet}, {ours}}}"), false, Some(7)), ["telemetry_grpc"]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod findings;
 pub mod listeners;
 pub mod look;
 pub mod retention;
+mod telemetry;
 mod text;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use serde::{Serialize, Serializer};
 use crate::config::{CliSettings, Setting};
 use listeners::Listener;
 use retention::{Doomed, Retention};
+pub use telemetry::{TelemetryFacts, TelemetryReport};
 
 /// Everything a diagnosis rests on.
 #[derive(Clone, Debug)]
@@ -38,6 +40,7 @@ pub struct Facts {
     pub lock_broken: Option<String>,
     /// Where it listens; empty where its locks cannot be told.
     pub listeners: Vec<Listener>,
+    pub telemetry: TelemetryFacts,
     pub settings: Vec<Setting>,
     pub unknown_variables: Vec<String>,
 }
@@ -147,6 +150,8 @@ pub struct Diagnosis {
     pub watched_directories: u64,
     pub ledger: LedgerFacts,
     pub listeners: Vec<Listener>,
+    /// `null` where no address is known beforehand.
+    pub telemetry: Option<TelemetryReport>,
     pub settings: Vec<SettingReport>,
     #[serde(skip)]
     now: i64,
@@ -218,6 +223,7 @@ impl Diagnosis {
             watch: facts.watch,
             ledger: facts.ledger,
             listeners: facts.listeners,
+            telemetry: TelemetryReport::of(&facts.telemetry),
             settings: facts.settings.iter().map(setting).collect(),
             now: facts.now,
         }

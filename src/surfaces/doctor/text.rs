@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 
 use super::retention::{Doomed, Why};
-use super::{Diagnosis, Finding, HomeReport, HomeState, LedgerFacts, Level};
+use super::{Diagnosis, Finding, HomeReport, HomeState, LedgerFacts, Level, TelemetryReport};
 
 /// How many journals about to be deleted are listed per home.
 const DOOMED_SHOWN: usize = 5;
@@ -25,6 +25,10 @@ pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()
     }
     for listener in &diagnosis.listeners {
         writeln!(out, "  {}", listener.sentence())?;
+    }
+    if let Some(telemetry) = &diagnosis.telemetry {
+        writeln!(out, "\nTelemetry")?;
+        write_telemetry(telemetry, out)?;
     }
     writeln!(out, "\nSettings")?;
     let width = diagnosis.settings.iter().map(|setting| setting.key.len()).max().unwrap_or(0);
@@ -128,6 +132,20 @@ fn write_watching(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()> 
     }
 }
 
+fn write_telemetry(telemetry: &TelemetryReport, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "  Gemini CLI sends its own telemetry here with this in .gemini/settings.json:")?;
+    writeln!(out, "    {}", telemetry.settings)?;
+    writeln!(out, "  or with these variables, which beat its settings:")?;
+    writeln!(out, "    {}", telemetry.environment.join(" "))?;
+    if telemetry.protocol == "http" {
+        writeln!(
+            out,
+            "  While no serve runs, each of its runs then takes about 8.5 seconds longer to exit."
+        )?;
+    }
+    Ok(())
+}
+
 fn write_finding(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
     let level = match finding.level {
         Level::Note => "note",
@@ -164,7 +182,7 @@ fn in_days(ms: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Facts, HomeFacts, JournalFacts, WatchFacts};
+    use super::super::{Facts, HomeFacts, JournalFacts, TelemetryFacts, WatchFacts};
     use super::*;
     use crate::config::{CliSettings, Origin, Setting};
 
@@ -224,6 +242,7 @@ mod tests {
             listener_refused: None,
             lock_broken: None,
             listeners: Vec::new(),
+            telemetry: TelemetryFacts { addresses: vec!["127.0.0.1:10436".parse().unwrap()], grpc: true },
             settings: vec![
                 Setting {
                     key: "db",
@@ -264,6 +283,12 @@ Ledger
 
 Watching
   about 8 directories; the system allows 192536 watches and 128 watchers
+
+Telemetry
+  Gemini CLI sends its own telemetry here with this in .gemini/settings.json:
+    {\"telemetry\":{\"enabled\":true,\"logPrompts\":false,\"otlpEndpoint\":\"http://127.0.0.1:10436\",\"otlpProtocol\":\"grpc\",\"target\":\"local\"}}
+  or with these variables, which beat its settings:
+    GEMINI_TELEMETRY_ENABLED=true GEMINI_TELEMETRY_TARGET=local GEMINI_TELEMETRY_OTLP_ENDPOINT=http://127.0.0.1:10436 GEMINI_TELEMETRY_OTLP_PROTOCOL=grpc GEMINI_TELEMETRY_LOG_PROMPTS=false
 
 Settings
   db                 /home/ana/.local/share/gemgauge/ledger.db  [default]

@@ -37,14 +37,16 @@ impl Hosts {
     fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
         let Self::Only(names) = self else { return Ok(()) };
         let mut values = headers.get_all(HOST).iter();
-        let (Some(value), None) = (values.next(), values.next()) else {
-            return Err(ApiError::bad_request("bad_host", "the request must have one Host header"));
+        let authority = match (values.next(), values.next(), uri.authority()) {
+            (Some(value), None, _) => value.to_str().ok().and_then(|host| host.parse::<Authority>().ok()),
+            // HTTP/2 names the host beside the path.
+            (None, _, Some(authority)) => Some(authority.clone()),
+            _ => return Err(ApiError::bad_request("bad_host", "the request must have one Host header")),
         };
-        let authority = value.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
         let Some(authority) = authority.filter(|authority| !authority.as_str().contains('@')) else {
             return Err(ApiError::bad_request("bad_host", "the Host header is no host name"));
         };
-        // A request for a proxy names a host in its first line too.
+        // A request may name a host in both places.
         for host in uri.host().into_iter().chain([authority.host()]) {
             if !names.contains(&normal(host)) {
                 return Err(ApiError::new(
@@ -108,6 +110,9 @@ mod tests {
             |uri: &Uri, headers: &HeaderMap| hosts.check(uri, headers).err().map(|e| e.status.as_u16());
         let mut headers = HeaderMap::new();
         assert_eq!(status(&path, &headers), Some(400));
+        assert_eq!(status(&Uri::from_static("http://localhost:4317/"), &headers), None);
+        assert_eq!(status(&Uri::from_static("http://evil.example:4317/"), &headers), Some(421));
+        assert_eq!(status(&Uri::from_static("http://evil@localhost:4317/"), &headers), Some(400));
         headers.append(HOST, "localhost".parse().expect("a header value"));
         assert_eq!(status(&path, &headers), None);
         assert_eq!(status(&Uri::from_static("http://evil.example/"), &headers), Some(421));

@@ -28,5 +28,5 @@ pub use hosts::Hosts;
 pub use live::Live;
 pub use query::Query;
 pub use ready::Readiness;
-pub use routes::{Options, router};
+pub use routes::{Options, inputs_alone, router};
 pub use views::{Scrape, Views};

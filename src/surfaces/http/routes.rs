@@ -24,13 +24,15 @@ pub struct Options {
     pub loopback: bool,
     /// Of all listeners together.
     pub live: Live,
+    /// Routes of sources that take data in. They bound their bodies themselves.
+    pub inputs: Router,
 }
 
 /// The router of one listener. `get` answers `HEAD` too.
 pub fn router(views: Arc<dyn Views>, options: Options) -> Router {
-    let Options { telemetry_path, hosts, gate, loopback, live } = options;
+    let Options { telemetry_path, hosts, gate, loopback, inputs, live } = options;
     let metrics = telemetry_path.as_str();
-    Router::new()
+    let own = Router::new()
         .merge(page::routes(metrics))
         .route(metrics, get(handlers::metrics))
         .route("/-/healthy", get(handlers::healthy))
@@ -40,12 +42,23 @@ pub fn router(views: Arc<dyn Views>, options: Options) -> Router {
         .route("/api/v1/report/{kind}", get(handlers::report))
         .route("/api/v1/sessions/{id}", get(handlers::session))
         .route("/api/v1/quota", get(handlers::quota))
-        .fallback(handlers::not_found)
-        .method_not_allowed_fallback(handlers::method_not_allowed)
         .with_state(Shared::new(views, live))
         // The last layer sees a request first.
         .layer(RequestBodyLimitLayer::new(MAX_BODY))
-        .layer(from_fn(handlers::bounded_body))
+        .layer(from_fn(handlers::bounded_body));
+    guarded(own.merge(inputs), hosts, gate, loopback)
+}
+
+/// The router of a listener that only takes data in.
+pub fn inputs_alone(inputs: Router, hosts: Hosts, gate: Arc<Gate>, loopback: bool) -> Router {
+    guarded(inputs, hosts, gate, loopback)
+}
+
+/// What holds for every route, and for what is none.
+fn guarded(routes: Router, hosts: Hosts, gate: Arc<Gate>, loopback: bool) -> Router {
+    routes
+        .fallback(handlers::not_found)
+        .method_not_allowed_fallback(handlers::method_not_allowed)
         .layer(from_fn_with_state(Guard { gate: gate.clone(), loopback }, auth::guard))
         .layer(from_fn_with_state(Arc::new(hosts), hosts::guard))
         .layer(map_response(handlers::guarded_headers))

@@ -96,6 +96,7 @@ fn options() -> Options {
         gate: Arc::new(Gate::open(None, None, Arc::default()).expect("nothing to read")),
         loopback: true,
         live: Live::new(tokio::sync::watch::channel(0).1, tokio::sync::watch::channel(false).1),
+        inputs: axum::Router::new(),
     }
 }
 

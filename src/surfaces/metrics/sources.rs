@@ -1,10 +1,18 @@
 //! Whether evidence still comes in (instance metrics).
 
 use super::family::{Descriptor, Family, Kind, Label};
-use crate::health::Health;
+use crate::health::{Health, SourceHealth};
 
-/// The sources this version has. More doors add their names here.
-const SOURCES: [&str; 1] = ["journal"];
+/// Where evidence comes from: journals, the spools of front doors, what is
+/// posted, telemetry.
+const SOURCES: [&str; 4] = ["journal", "spool", "events", "otlp"];
+
+/// Why a body of telemetry is refused.
+const REFUSALS: [&str; 5] = ["undecodable", "too_large", "unsupported_type", "incomplete", "busy"];
+
+fn refusals() -> Vec<&'static str> {
+    REFUSALS.to_vec()
+}
 
 fn sources() -> Vec<&'static str> {
     SOURCES.to_vec()
@@ -38,17 +46,32 @@ pub static WATCH_FALLBACK: Descriptor = Descriptor {
     labels: &[],
 };
 
-pub(super) static DESCRIPTORS: [&Descriptor; 4] = [&UP, &LAST_EVENT, &LAG, &WATCH_FALLBACK];
+pub static REFUSED: Descriptor = Descriptor {
+    name: "gemgauge_otlp_refused_total",
+    kind: Kind::Counter,
+    help: "Bodies of telemetry that were refused since the start",
+    labels: &[Label::closed("reason", refusals)],
+};
 
-pub(super) fn collect(health: &Health) -> [Family; 4] {
-    let [journal] = SOURCES;
+pub(super) static DESCRIPTORS: [&Descriptor; 5] = [&UP, &LAST_EVENT, &LAG, &WATCH_FALLBACK, &REFUSED];
+
+pub(super) fn collect(health: &Health) -> [Family; 5] {
+    let journal = (health.journal.up.get(), health.journal.last_event.get());
+    let of = |source: &SourceHealth| (source.up.get(), source.last_event.get());
+    let sources = [journal, of(&health.spool), of(&health.events), of(&health.otlp)];
     let mut up = Family::new(&UP);
-    up.add(&[journal], f64::from(health.journal.up.get()));
     let mut last_event = Family::new(&LAST_EVENT);
-    if let Some(at) = health.journal.last_event.get() {
-        last_event.add(&[journal], at as f64 / 1e3);
+    for (name, (is_up, last)) in SOURCES.into_iter().zip(sources) {
+        up.add(&[name], f64::from(is_up));
+        if let Some(at) = last {
+            last_event.add(&[name], at as f64 / 1e3);
+        }
+    }
+    let mut refused = Family::new(&REFUSED);
+    for reason in REFUSALS {
+        refused.add_count(&[reason], health.otlp_refusals(reason));
     }
     let lag = Family::single(&LAG, health.journal.lag_bytes.get() as f64);
     let fallback = Family::single(&WATCH_FALLBACK, f64::from(health.journal.watch_fallback.get()));
-    [up, last_event, lag, fallback]
+    [up, last_event, lag, fallback, refused]
 }

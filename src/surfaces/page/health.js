@@ -19,17 +19,16 @@ export async function load(route, signal) {
 export const headline = ({ ready }) => ready[0];
 
 export function render({ state, ready }) {
-  const { journal, ...others } = state.sources ?? {};
+  const { journal } = state.sources;
   return [
     h('h1', { tabindex: '-1' }, 'Health'),
     h('ul', { class: 'story', 'aria-label': 'Readiness' }, ready.map((line) => h('li', {}, badge(line), ` ${rest(line)}`))),
-    homes(journal?.homes ?? {}),
+    homes(journal.homes),
     h(
       'section',
       { 'aria-labelledby': 'sources' },
       h('h2', { id: 'sources' }, 'Sources'),
-      journal && facts('Journals', watcher(journal)),
-      Object.entries(others).map(([name, source]) => facts(f.plain(name), pairs(source))),
+      facts('Journals', watcher(journal)),
     ),
     h(
       'section',
@@ -71,18 +70,6 @@ const watcher = (journal) => [
   ['Not read yet', f.plural(journal.lag_bytes ?? 0, 'byte')],
   ['File events', journal.watch_fallback ? 'cannot be had: it looks at intervals' : 'are used'],
 ];
-
-function pairs(source) {
-  const value = (name, said) => {
-    if (said === null) return 'none';
-    if (typeof said === 'boolean') return said ? 'yes' : 'no';
-    if (typeof said === 'number') return f.thousands(said);
-    return name.endsWith('_at') ? f.clock(said) : String(said);
-  };
-  return Object.entries(source ?? {})
-    .filter(([, said]) => typeof said !== 'object' || said === null)
-    .map(([name, said]) => [f.plain(name), value(name, said)]);
-}
 
 const facts = (name, list) => [
   h('h3', {}, name),

@@ -47,7 +47,7 @@ export function render({ report, state }, route) {
   const search = route.params.get('q') ?? '';
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   const found = report.rows.filter((row) => matches(row, words));
-  const homes = Object.keys(state.sources?.journal?.homes ?? {});
+  const homes = Object.keys(state.sources.journal.homes);
   const lives = new Set(state.sessions.map((row) => row.session_id));
   const { sort, order } = sorting(route);
   const by = (key) => {

@@ -45,7 +45,7 @@ export function render({ state, models, projects, days }, route) {
     ['cost', 'Cost', go.to('spend', route, { show: '' })],
     ['tokens', 'Tokens', go.to('spend', route, { show: 'tokens' })],
   ];
-  const homes = Object.keys(state.sources?.journal?.homes ?? {});
+  const homes = Object.keys(state.sources.journal.homes);
   return [
     h('h1', { tabindex: '-1' }, 'Spend'),
     h(

@@ -10,6 +10,7 @@
 """
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -71,6 +72,7 @@ def flood(progress):
 
 
 def family(pids):
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback
     child = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL)
     with open(pids + ".new", "w") as file:
         file.write(f"{os.getpid()} {child.pid}")

@@ -7,14 +7,18 @@ pub(crate) mod books;
 pub(crate) mod browser;
 #[cfg(unix)]
 pub(crate) mod chats;
+pub(crate) mod code_assist;
 #[cfg(unix)]
 pub(crate) mod exposition;
 pub(crate) mod files;
+pub(crate) mod otlp;
+pub(crate) mod overheard;
 #[cfg(unix)]
 pub(crate) mod poll;
 pub(crate) mod records;
 #[cfg(unix)]
 pub(crate) mod service;
+pub(crate) mod signed_in;
 pub(crate) mod skip;
 pub(crate) mod spool;
 #[cfg(unix)]

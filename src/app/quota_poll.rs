@@ -1,0 +1,178 @@
+//! The thread that polls quota while `serve` runs, and what wakes it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::clock::Clock;
+use crate::config::{Config, Env, Home};
+use crate::ledger::evidence::HomeId;
+use crate::ledger::quota::poll::{Poll, QuotaState};
+use crate::sources::quota::{Consent, Event, Outside, Poller, Target, Wake, Waker, poll_once};
+use crate::store::{Writer, open_reader};
+use crate::surfaces::metrics::sessions;
+
+/// Between looks at what may wake the poller.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Polling as configured, with the thread that tells it what happens.
+pub(super) struct QuotaPoll {
+    poller: Option<Poller>,
+    stopping: Arc<AtomicBool>,
+    watcher: Option<JoinHandle<()>>,
+}
+
+fn targets(homes: &[(HomeId, PathBuf)]) -> Vec<Target> {
+    homes.iter().map(|(home, path)| Target { home: *home, path: path.clone() }).collect()
+}
+
+fn outside(clock: Clock) -> Outside {
+    Outside::of_system(Env::of_process(), move || clock.now_ms())
+}
+
+impl QuotaPoll {
+    /// Starts polling where the configuration says so; else says of each home
+    /// that nobody asks.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(super) fn start(
+        config: &Config,
+        homes: &[(HomeId, PathBuf)],
+        writer: &Writer,
+        clock: Clock,
+    ) -> std::io::Result<Self> {
+        let stopping = Arc::<AtomicBool>::default();
+        let Some(consent) = Consent::configured(&config.quota) else {
+            for (home, _) in homes {
+                // The writer's end is told elsewhere.
+                let _ = writer.poll(off(*home, clock.now_ms()));
+            }
+            return Ok(Self { poller: None, stopping, watcher: None });
+        };
+        let sink = {
+            let writer = writer.clone();
+            move |poll: Poll| drop(writer.poll(poll))
+        };
+        let poller = Poller::start(consent, targets(homes), &config.quota, outside(clock), sink)?;
+        let watch = Watch {
+            db: config.db.clone(),
+            waker: poller.waker(),
+            clock,
+            homes: homes.iter().map(|(home, _)| (*home, Seen::default())).collect(),
+        };
+        let stop = stopping.clone();
+        let watcher =
+            std::thread::Builder::new().name("quota-wakes".into()).spawn(move || watch.run(&stop))?;
+        Ok(Self { poller: Some(poller), stopping, watcher: Some(watcher) })
+    }
+
+    pub(super) fn stop(self, patience: Duration) {
+        self.stopping.store(true, Ordering::Release);
+        if let Some(watcher) = self.watcher {
+            watcher.thread().unpark();
+            // A panic there was logged when it happened.
+            let _ = watcher.join();
+        }
+        if let Some(poller) = self.poller {
+            poller.stop(patience);
+        }
+    }
+}
+
+fn off(home: HomeId, at: i64) -> Poll {
+    Poll {
+        home,
+        at,
+        state: QuotaState::Off,
+        detail: None,
+        account: None,
+        cloud_project: None,
+        buckets: Vec::new(),
+        next_poll_at: None,
+        asked: false,
+    }
+}
+
+/// What was last seen of a home.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    live: bool,
+    /// Turns that ended, and requests refused.
+    ended: u64,
+    refused: u64,
+}
+
+/// Looks at the ledger for what moves the next poll (quota Q2).
+struct Watch {
+    db: PathBuf,
+    waker: Waker,
+    clock: Clock,
+    homes: BTreeMap<HomeId, Seen>,
+}
+
+impl Watch {
+    fn run(mut self, stopping: &AtomicBool) {
+        while !stopping.load(Ordering::Acquire) {
+            // A ledger that cannot be read for now is looked at again.
+            if let Ok(seen) = self.look() {
+                for (home, is) in seen {
+                    let was = self.homes.insert(home, is).unwrap_or_default();
+                    let wake = |event| self.waker.wake(Wake { home, event });
+                    if is.live != was.live {
+                        wake(Event::Sessions { live: is.live });
+                    }
+                    if is.ended > was.ended {
+                        wake(Event::TurnEnded);
+                    }
+                    if is.refused > was.refused {
+                        wake(Event::Refused);
+                    }
+                }
+            }
+            std::thread::park_timeout(LOOK);
+        }
+    }
+
+    fn look(&self) -> Result<BTreeMap<HomeId, Seen>, crate::store::StoreError> {
+        let now = self.clock.now_ms();
+        open_reader(&self.db)?.snapshot(|snapshot| {
+            let mut seen: BTreeMap<HomeId, Seen> =
+                self.homes.keys().map(|home| (*home, Seen::default())).collect();
+            for home in snapshot.live_sessions(sessions::window(now))?.into_values() {
+                seen.entry(HomeId(home)).or_default().live = true;
+            }
+            for (home, ended, refused) in snapshot.quota_wakes()? {
+                let seen = seen.entry(HomeId(home)).or_default();
+                (seen.ended, seen.refused) = (ended, refused);
+            }
+            Ok(seen)
+        })
+    }
+}
+
+/// Asks once, for `gemgauge quota`.
+pub(super) struct Once;
+
+impl super::quota::Poller for Once {
+    fn enabled(&self, config: &Config) -> bool {
+        config.quota.enabled
+    }
+
+    fn poll_once(
+        &self,
+        config: &Config,
+        homes: &[(HomeId, &Home)],
+        clock: Clock,
+    ) -> anyhow::Result<Vec<Poll>> {
+        let outside = outside(clock);
+        let target = |(home, of): &(HomeId, &Home)| Target { home: *home, path: of.path.clone() };
+        Ok(homes
+            .iter()
+            .map(|home| poll_once(target(home), Consent::by_flag(), &config.quota, &outside))
+            .collect())
+    }
+}
