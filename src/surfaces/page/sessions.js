@@ -37,6 +37,12 @@ export async function load(route, signal) {
 
 export const headline = ({ report }) => `${f.plural(report.rows.length, 'session')}, ${f.tokens(report.total)} tokens`;
 
+/** On a phone the day alone, where that is another than today. */
+function when(at) {
+  const [day, time] = f.clock(at).split(',');
+  return [day, time && h('span', { class: 'wide' }, `,${time}`)];
+}
+
 const matches = (row, words) => {
   const text = [row.session_id, row.project, row.home, ...(row.models ?? [])].join(' ').toLowerCase();
   return words.every((word) => text.includes(word));
@@ -64,7 +70,7 @@ export function render({ report, state }, route) {
     { name: 'Session', cell: link },
     { name: 'Project', class: 'name wide', cell: (row) => row.project },
     homes.length > 1 && { name: 'Home', class: 'wide', cell: (row) => row.home },
-    { name: 'Last active', class: 'wraps', sort: by('time'), cell: (row) => f.clock(row.last_at ?? row.started_at) },
+    { name: 'Last active', class: 'wraps', sort: by('time'), cell: (row) => when(row.last_at ?? row.started_at) },
     { name: 'Models', class: 'name wide', cell: (row) => (row.models ?? []).join(', ') },
     { name: 'Requests', class: 'number wide', sort: by('requests'), cell: (row) => f.thousands(row.requests) },
     { name: 'Tokens', class: 'number', sort: by('total'), cell: (row) => figure(f.tokens(row), f.why(row)) },
