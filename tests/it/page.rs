@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::quota::polled;
 use crate::support::Sandbox;
 use crate::support::browser::Browser;
-use crate::support::chats::{Journal, Project};
+use crate::support::chats::{Journal, MODEL, Project, stamp};
 use crate::support::files::{copy_tree, fixture};
 use crate::support::poll::until;
 use crate::support::service::Service;
@@ -153,6 +153,39 @@ fn a_line_that_is_appended_shows_by_itself_and_is_said() {
     assert_ne!(browser.texts(TODAY), before);
     browser.wait_for("#said", &format!("{wanted} tokens"));
     browser.wait_for("#sessions-live tbody tr", &ANA[..8]);
+    browser.assert_no_problems();
+}
+
+#[test]
+fn a_live_session_shows_its_open_turn() {
+    let sandbox = Sandbox::new();
+    let (service, journal) = served(&sandbox);
+    let now = stamp();
+    let event = |n: u32, kind: &str| {
+        format!(
+            r#"{{"v":1,"event_id":"e{n}","at":"{now}","host":"w1","kind":"{kind}","session_id":"{ANA}","model":"{MODEL}","turn":7}}"#
+        )
+    };
+    // A model goes with an opened session, a turn with a prompt.
+    let opened = event(1, "session_opened").replace(r#","turn":7"#, "");
+    let started = event(2, "turn_started").replace(&format!(r#","model":"{MODEL}""#), "");
+    let body = format!("{opened}\n{started}\n");
+    let answer = service.exchange(&format!(
+        "POST /api/v1/events HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/x-ndjson\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        service.address,
+        body.len()
+    ));
+    assert_eq!(answer.unwrap().json()["accepted"], 2);
+    journal.request();
+    let Some(mut browser) = Browser::start(service.address) else { return };
+    browser.open("/");
+    browser.wait_for("#sessions-live tbody tr", &format!("{MODEL}, for less than a minute"));
+    browser.open(&format!("/#session={ANA}"));
+    browser.wait_for(".turn h3", "Turn 1");
+    let turns = &service.json(&format!("/api/v1/sessions/{ANA}"))["turns"];
+    let story: Vec<String> = serde_json::from_value(turns[0]["story"].clone()).unwrap();
+    assert_eq!(browser.texts(".turn:first-of-type li"), story);
     browser.assert_no_problems();
 }
 

@@ -19,7 +19,7 @@ export async function load(route, signal) {
 export const headline = ({ ready }) => ready[0];
 
 export function render({ state, ready }) {
-  const { journal } = state.sources;
+  const { journal, ...others } = state.sources;
   return [
     h('h1', { tabindex: '-1' }, 'Health'),
     h('ul', { class: 'story', 'aria-label': 'Readiness' }, ready.map((line) => h('li', {}, badge(line), ` ${rest(line)}`))),
@@ -29,6 +29,7 @@ export function render({ state, ready }) {
       { 'aria-labelledby': 'sources' },
       h('h2', { id: 'sources' }, 'Sources'),
       facts('Journals', watcher(journal)),
+      Object.entries(others).map(([name, source]) => facts(f.plain(name), plainly(source))),
     ),
     h(
       'section',
@@ -70,6 +71,12 @@ const watcher = (journal) => [
   ['Not read yet', f.plural(journal.lag_bytes ?? 0, 'byte')],
   ['File events', journal.watch_fallback ? 'cannot be had: it looks at intervals' : 'are used'],
 ];
+
+/** A source that nobody has written words for yet. */
+const plainly = (source) =>
+  Object.entries(source)
+    .filter(([, said]) => typeof said !== 'object')
+    .map(([name, said]) => [f.plain(name), name.endsWith('_at') ? f.clock(said) : f.plain(said)]);
 
 const facts = (name, list) => [
   h('h3', {}, name),
