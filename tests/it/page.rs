@@ -180,7 +180,7 @@ fn a_live_session_shows_its_open_turn() {
     journal.request();
     let Some(mut browser) = Browser::start(service.address) else { return };
     browser.open("/");
-    browser.wait_for("#sessions-live tbody tr", &format!("{MODEL}, for less than a minute"));
+    browser.wait_for("#sessions-live tbody tr", &format!("{MODEL}, for "));
     browser.open(&format!("/#session={ANA}"));
     browser.wait_for(".turn h3", "Turn 1");
     let turns = &service.json(&format!("/api/v1/sessions/{ANA}"))["turns"];

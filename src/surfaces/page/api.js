@@ -13,7 +13,6 @@ function revive(key, value, context) {
 /** A document of the API. `query` has texts; empty ones are left out. */
 export async function get(path, query = {}, signal = undefined) {
   const url = new URL(path, document.baseURI);
-  url.hash = '';
   for (const [name, value] of Object.entries(query)) {
     if (value) url.searchParams.append(name, value);
   }
