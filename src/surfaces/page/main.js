@@ -18,8 +18,9 @@ const VIEWS = { spend, sessions, session: explain, quota, health };
 const REFRESH = 60_000;
 /** Countdowns move so often. */
 const TICK = 15_000;
-/** Of the time, so much at most is spent asking. */
-const SHARE = 1 / 4;
+/** Between answers and the next questions: so much, or so many times what the answers took. */
+const PAUSE = 1000;
+const TIMES = 4;
 
 const main = document.getElementById('main');
 const said = document.getElementById('said');
@@ -27,10 +28,13 @@ const lamp = document.getElementById('live');
 const tip = document.getElementById('tip');
 
 let route = go.parse(location.hash);
-let shown; // { view, data, headline } of what stands in the document
-let failed;
+let shown; // { view, data, headline, hash, page } of what stands in the document
+let failed; // why the last questions were not answered
 let asking; // AbortController of the questions under way
 let due; // timer of the next questions
+let heard = false; // whether the ledger changed meanwhile
+let answered = 0; // when what is shown was answered, as the page's clock runs
+let rested = 0; // when there may be questions again
 
 async function ask() {
   clearTimeout(due);
@@ -44,22 +48,20 @@ async function ask() {
     const data = view ? await view.load(route, mine.signal) : undefined;
     if (mine.signal.aborted) return;
     failed = undefined;
+    answered = performance.now();
     keep(view, data);
   } catch (error) {
     if (mine.signal.aborted) return;
-    failed = { why: error.message, at: Date.now() };
+    failed = error.message;
     render();
   }
   main.setAttribute('aria-busy', 'false');
   asking = undefined;
-  const took = performance.now() - began;
-  pause = Math.max(1000, took / SHARE);
-  again(heard ? pause : REFRESH);
+  const now = performance.now();
+  rested = now + Math.max(PAUSE, TIMES * (now - began));
+  again(heard ? rested - now : REFRESH);
   heard = false;
 }
-
-let heard = false;
-let pause = 1000;
 
 function again(after) {
   clearTimeout(due);
@@ -69,13 +71,10 @@ function again(after) {
 /** The ledger changed: ask soon, and never without a pause. */
 function changed() {
   if (asking) heard = true;
-  else again(performance.now() - last < pause ? pause : 0);
+  else again(Math.max(0, rested - performance.now()));
 }
 
-let last = -Infinity;
-
 function keep(view, data) {
-  last = performance.now();
   const headline = view?.headline(data);
   const before = shown;
   shown = { view, data, headline, hash: location.hash };
@@ -93,8 +92,8 @@ const pageKey = () => `${route.page}/${route.id ?? ''}`;
 function render() {
   const fresh = h('main');
   if (failed) {
-    const old = shown?.page === pageKey() ? ` What is shown is of ${f.time(last + performance.timeOrigin)}.` : '';
-    fresh.append(h('p', { class: 'alert', role: 'alert' }, `Cannot be asked: ${failed.why}.${old}`));
+    const old = shown?.page === pageKey() ? ` What is shown is of ${f.time(answered + performance.timeOrigin)}.` : '';
+    fresh.append(h('p', { class: 'alert', role: 'alert' }, `The service cannot be asked: ${failed}.${old}`));
   }
   if (!VIEWS[route.page]) {
     fresh.append(h('h1', { tabindex: '-1' }, 'There is no such page'), h('p', {}, h('a', { href: '#/' }, 'To the spend')));
