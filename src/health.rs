@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The instruments of one `serve`.
@@ -58,6 +58,8 @@ pub struct WriterHealth {
     pub blocked: Flag,
     /// How long commits take.
     pub commits: DurationHistogram,
+    /// Rings after each commit that changed a row, and when the writer is blocked or no longer is.
+    pub changed: Bell,
 }
 
 /// What became of notices to the webhook.
@@ -164,6 +166,34 @@ impl Timestamp {
     #[must_use]
     pub fn get(&self) -> Option<i64> {
         Some(self.0.load(Relaxed)).filter(|at| *at != i64::MIN)
+    }
+}
+
+/// Tells one listener that something has changed. Whoever rings waits for nobody.
+#[derive(Default)]
+pub struct Bell {
+    rung: AtomicU64,
+    listener: OnceLock<Box<dyn Fn(u64) + Send + Sync>>,
+}
+
+impl Bell {
+    /// Tells the listener how often it has rung by now.
+    pub fn ring(&self) {
+        let rung = self.rung.fetch_add(1, Relaxed) + 1;
+        if let Some(listener) = self.listener.get() {
+            listener(rung);
+        }
+    }
+
+    /// Sets who is told, which must not block. The first one stays.
+    pub fn connect(&self, listener: impl Fn(u64) + Send + Sync + 'static) {
+        let _ = self.listener.set(Box::new(listener));
+    }
+}
+
+impl std::fmt::Debug for Bell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Bell").field(&self.rung).finish()
     }
 }
 

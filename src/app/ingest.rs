@@ -308,9 +308,16 @@ impl WriterEvents for Events {
         self.health.writer.commits.observe(took);
     }
 
+    fn changed(&self) {
+        self.health.writer.changed.ring();
+    }
+
     fn blocked(&self, error: Option<&StoreError>) {
         let was = self.health.writer.blocked.get();
         self.health.writer.blocked.set(error.is_some());
+        if was != error.is_some() {
+            self.health.writer.changed.ring();
+        }
         match error {
             Some(error) if !was => tracing::error!(%error, "the ledger cannot be written"),
             None if was => tracing::info!("the ledger can be written again"),

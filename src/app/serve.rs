@@ -22,7 +22,7 @@ use crate::health::Health;
 use crate::store::open_reader;
 use crate::store::writer::Ledger;
 use crate::surfaces::budget::Board;
-use crate::surfaces::http::{Gate, Hosts, Options, TlsListener, Views, inputs_alone, router};
+use crate::surfaces::http::{Gate, Hosts, Live, Options, TlsListener, Views, inputs_alone, router};
 use crate::surfaces::metrics::{BuildInfo, Exporter, HomeInfo, MoneyInfo};
 
 /// Requests under way at the end get this long.
@@ -61,6 +61,10 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
     };
     say_hello(config, &listeners, gate.in_force().tls())?;
 
+    let (changed, changes) = watch::channel(0);
+    health.writer.changed.connect(move |count| {
+        changed.send_replace(count);
+    });
     let (stop, stop_handle) = Stop::new();
     let stopping = stop_handle.clone();
     let ingest = Ingest::start(config, ledger, health.clone(), clock, move || !stopping.is_stopping())?;
@@ -81,7 +85,7 @@ pub(super) fn serve(config: &Config) -> anyhow::Result<ExitCode> {
         .context("no thread for the journal source")?;
 
     let doors = Doors { own: listeners, inputs, routes };
-    runtime.block_on(answer(doors, views, config, &gate, signals))?;
+    runtime.block_on(answer(doors, views, config, &gate, changes, signals))?;
     // First, while the writer can still note what was told.
     hooks.stop(GRACE);
     quota_poll.stop(GRACE);
@@ -173,9 +177,11 @@ async fn answer(
     views: Arc<dyn Views>,
     config: &Config,
     gate: &Arc<Gate>,
+    changes: watch::Receiver<u64>,
     signals: Signals,
 ) -> anyhow::Result<()> {
     let (stopping, stopped) = watch::channel(false);
+    let live = Live::new(changes, stopped.clone());
     let mut servers = tokio::task::JoinSet::new();
     let own = doors.own.into_iter().map(|listener| (listener, true));
     for (listener, whole) in own.chain(doors.inputs.into_iter().map(|listener| (listener, false))) {
@@ -184,7 +190,10 @@ async fn answer(
         let (lock, inputs) = (gate.clone(), doors.routes.clone());
         let service = if whole {
             let telemetry_path = config.web.telemetry_path.clone();
-            router(views.clone(), Options { telemetry_path, hosts, gate: lock, loopback, inputs })
+            router(
+                views.clone(),
+                Options { telemetry_path, hosts, gate: lock, loopback, inputs, live: live.clone() },
+            )
         } else {
             inputs_alone(inputs, hosts, lock, loopback)
         };

@@ -39,6 +39,8 @@ pub type Stale = (JournalPath, Cursor, Condition);
 pub trait WriterEvents: Send + Sync {
     /// A transaction committed; it took so long.
     fn committed(&self, took: Duration);
+    /// It changed a row; whoever shows nothing need not know.
+    fn changed(&self) {}
     /// The ledger cannot be written for now; `None`: it can again.
     fn blocked(&self, error: Option<&StoreError>);
     /// A message waits.
@@ -470,6 +472,7 @@ impl Work {
             return Ok(Done::default());
         }
         let started = (self.settings.stopwatch)();
+        let before = self.connection.total_changes();
         let now_ms = (self.settings.clock)();
         let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         match &self.applier.fresh {
@@ -523,6 +526,9 @@ impl Work {
         tx.commit()?;
         self.reindex = false;
         self.events.committed((self.settings.stopwatch)() - started);
+        if self.connection.total_changes() != before {
+            self.events.changed();
+        }
         Ok(done)
     }
 

@@ -14,6 +14,7 @@ pub mod http;
 pub mod kit;
 pub mod metrics;
 pub mod money;
+pub mod page;
 pub mod prices;
 pub mod pricing;
 pub mod quota;

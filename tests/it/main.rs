@@ -43,6 +43,8 @@ mod live_run;
 #[cfg(unix)]
 mod live_telemetry;
 mod money;
+#[cfg(unix)]
+mod page;
 mod prices;
 #[cfg(unix)]
 mod privacy;

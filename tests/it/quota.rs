@@ -88,7 +88,7 @@ fn poll(home: HomeId, at: i64, pro: f64) -> Poll {
 }
 
 /// Two polls an hour apart, the last a minute ago; pro fell from 82 to 62 %.
-fn polled(sandbox: &Sandbox) -> i64 {
+pub(crate) fn polled(sandbox: &Sandbox) -> i64 {
     let at = now() - MIN;
     seed(sandbox, |writer, home| {
         for (at, pro) in [(at - HOUR, 0.82), (at, 0.62), (at, 0.62)] {

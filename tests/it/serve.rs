@@ -64,7 +64,7 @@ fn every_route_answers() {
 
     let page = service.get("/");
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
-    assert!(page.body.contains("/metrics"), "{}", page.body);
+    assert!(page.body.contains(r#"href="metrics""#), "{}", page.body);
     assert_eq!(service.get("/-/healthy").body, "healthy\n");
     assert_eq!(service.get("/-/ready").body, "ready\n");
 

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
-use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, VARY};
+use axum::http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY,
+};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
 
-use super::{ApiError, Query, Views, landing, query};
+use super::{ApiError, Live, Query, Views, query};
 use crate::surfaces::metrics::Format;
 
 /// Requests that read the ledger at the same time; further ones wait.
@@ -24,13 +26,12 @@ pub(super) const MAX_BODY: usize = 1 << 20;
 pub(super) struct Shared {
     views: Arc<dyn Views>,
     readers: Arc<Semaphore>,
-    landing: Arc<str>,
+    live: Live,
 }
 
 impl Shared {
-    pub(super) fn new(views: Arc<dyn Views>, metrics: &str) -> Self {
-        let page = landing::page(env!("CARGO_PKG_VERSION"), metrics);
-        Self { views, readers: Arc::new(Semaphore::new(READERS)), landing: page.into() }
+    pub(super) fn new(views: Arc<dyn Views>, live: Live) -> Self {
+        Self { views, readers: Arc::new(Semaphore::new(READERS)), live }
     }
 
     /// Runs `f` on a blocking thread. It goes on to its end even if the client has gone.
@@ -48,10 +49,6 @@ impl Shared {
         });
         answer.await.map_err(|_| ApiError::internal())
     }
-}
-
-pub(super) async fn root(State(shared): State<Shared>) -> Html<String> {
-    Html(shared.landing.to_string())
 }
 
 pub(super) async fn metrics(
@@ -111,6 +108,11 @@ pub(super) async fn session(
     document(shared.read(move |views| views.session(&id)).await?)
 }
 
+pub(super) async fn live(State(shared): State<Shared>, uri: Uri) -> Result<Response, ApiError> {
+    Query::parse(&uri, &[])?;
+    Ok(shared.live.answer())
+}
+
 pub(super) async fn quota(State(shared): State<Shared>, uri: Uri) -> Result<Response, ApiError> {
     Query::parse(&uri, &[])?;
     document(shared.read(|views| views.quota()).await?)
@@ -151,20 +153,15 @@ pub(super) async fn bounded_body(request: Request, next: Next) -> Response {
     }
 }
 
-/// Headers of every answer, errors included: what is served is data or a page
-/// without script, never to be guessed at, framed or kept.
+/// Headers of every answer, errors included: never to be guessed at or framed.
+/// What says nothing else is data that runs nothing and is not kept.
 pub(super) async fn guarded_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
-    for (name, value) in [
-        ("x-content-type-options", "nosniff"),
-        (
-            "content-security-policy",
-            "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-        ),
-        ("referrer-policy", "no-referrer"),
-    ] {
+    for (name, value) in [("x-content-type-options", "nosniff"), ("referrer-policy", "no-referrer")] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let runs_nothing = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(runs_nothing));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }

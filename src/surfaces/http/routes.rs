@@ -12,7 +12,7 @@ use crate::config::TelemetryPath;
 
 use super::auth::{self, Guard};
 use super::handlers::{self, MAX_BODY, Shared};
-use super::{Gate, Hosts, Views, hosts};
+use super::{Gate, Hosts, Live, Views, hosts, page};
 
 /// What one listener's router is told.
 #[derive(Clone)]
@@ -22,24 +22,27 @@ pub struct Options {
     pub gate: Arc<Gate>,
     /// Whether only this machine reaches the listener.
     pub loopback: bool,
+    /// Of all listeners together.
+    pub live: Live,
     /// Routes of sources that take data in. They bound their bodies themselves.
     pub inputs: Router,
 }
 
 /// The router of one listener. `get` answers `HEAD` too.
 pub fn router(views: Arc<dyn Views>, options: Options) -> Router {
-    let Options { telemetry_path, hosts, gate, loopback, inputs } = options;
+    let Options { telemetry_path, hosts, gate, loopback, inputs, live } = options;
     let metrics = telemetry_path.as_str();
     let own = Router::new()
-        .route("/", get(handlers::root))
+        .merge(page::routes(metrics))
         .route(metrics, get(handlers::metrics))
         .route("/-/healthy", get(handlers::healthy))
         .route("/-/ready", get(handlers::ready))
         .route("/api/v1/state", get(handlers::state))
+        .route("/api/v1/live", get(handlers::live))
         .route("/api/v1/report/{kind}", get(handlers::report))
         .route("/api/v1/sessions/{id}", get(handlers::session))
         .route("/api/v1/quota", get(handlers::quota))
-        .with_state(Shared::new(views, metrics))
+        .with_state(Shared::new(views, live))
         // The last layer sees a request first.
         .layer(RequestBodyLimitLayer::new(MAX_BODY))
         .layer(from_fn(handlers::bounded_body));

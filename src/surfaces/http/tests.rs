@@ -95,6 +95,7 @@ fn options() -> Options {
         hosts: Hosts::loopback([""; 0]),
         gate: Arc::new(Gate::open(None, None, Arc::default()).expect("nothing to read")),
         loopback: true,
+        live: Live::new(tokio::sync::watch::channel(0).1, tokio::sync::watch::channel(false).1),
         inputs: axum::Router::new(),
     }
 }
@@ -124,14 +125,47 @@ async fn get(path: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn the_landing_page_links_everything_and_runs_nothing() {
-    let page = get("/").await;
-    assert_eq!(page.status, 200);
-    assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
-    for want in [env!("CARGO_PKG_VERSION"), "/metrics", "/api/v1/state", "/-/ready", "/-/healthy"] {
-        assert!(page.text().contains(want), "{want} is missing");
+async fn the_page_comes_under_a_policy_and_is_asked_for_anew() {
+    for (path, kind) in [
+        ("/", "text/html; charset=utf-8"),
+        ("/-/page/main.js", "text/javascript; charset=utf-8"),
+        ("/-/page/app.css", "text/css; charset=utf-8"),
+        ("/-/page/icon.svg", "image/svg+xml"),
+        ("/-/page/words.json", "application/json"),
+    ] {
+        let file = get(path).await;
+        assert_eq!((file.status.as_u16(), file.header("content-type")), (200, kind), "{path}");
+        assert_eq!(file.header("content-security-policy"), crate::surfaces::page::POLICY);
+        assert_eq!(
+            (file.header("cache-control"), file.header("referrer-policy")),
+            ("no-cache", "no-referrer")
+        );
+        let tag = file.header("etag").to_owned();
+        for (known, status) in [(tag.as_str(), 304), ("\"x\", *", 304), ("\"x\"", 200), (&tag[2..], 304)] {
+            let again = ask(&Arc::default(), Method::GET, path, &[("if-none-match", known)]).await;
+            assert_eq!((again.status.as_u16(), again.header("etag")), (status, tag.as_str()), "{known}");
+            assert_eq!(again.body.is_empty(), status == 304);
+        }
+        assert!(ask(&Arc::default(), Method::HEAD, path, &[]).await.body.is_empty());
+        assert_eq!(ask(&Arc::default(), Method::POST, path, &[]).await.code(), "method_not_allowed");
     }
-    assert!(!page.text().contains("<script") && !page.text().contains("<style"));
+    assert_eq!(get("/-/page/mod.rs").await.code(), "not_found");
+}
+
+#[tokio::test]
+async fn streams_tell_how_things_stand_and_end_with_the_service() {
+    let (_changed, changes) = tokio::sync::watch::channel(7);
+    let (stopping, stopped) = tokio::sync::watch::channel(false);
+    let live = Live::new(changes, stopped);
+    let streams: Vec<_> = (0..live::STREAMS).map(|_| live.answer()).collect();
+    assert!(streams.iter().all(|answer| answer.status() == 200));
+    assert_eq!(live.answer().status(), 503);
+    stopping.send_replace(true);
+    for stream in streams {
+        let body = to_bytes(stream.into_body(), 1 << 10).await.expect("it ends");
+        assert!(body.is_empty() || body.starts_with(b"event: ledger\ndata: {\"changes\":7}\n\n"));
+    }
+    assert_ne!(live.answer().status(), 503, "their places are free again");
 }
 
 #[tokio::test]

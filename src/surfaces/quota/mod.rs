@@ -27,7 +27,7 @@ use crate::store::read::{BucketRow, HomeRow, QuotaHomeRow, QuotaRows, Snapshot};
 
 pub use json::{HomeJson, LimitJson};
 pub use text::write_risk;
-pub(super) use text::{clock, percent};
+pub(super) use text::{clock, percent, sentence};
 
 /// Histories are shown this far back, in ms, and so many observations of each.
 const HISTORY_MS: i64 = 7 * 86_400_000;

@@ -179,7 +179,8 @@ pub(in crate::surfaces) fn clock(zone: &TimeZone, now: i64, at: i64) -> String {
     time::local(zone, at, format)
 }
 
-fn sentence(state: QuotaState) -> &'static str {
+/// How a home stands, in words.
+pub(in crate::surfaces) fn sentence(state: QuotaState) -> &'static str {
     match state {
         QuotaState::Off => "not polled",
         QuotaState::Ok => "ok",

@@ -50,6 +50,7 @@ use jiff::Timestamp;
 
 pub use build::{Part, Report, Row};
 pub use money::{Costs, Money, Pays};
+pub(in crate::surfaces) use notes::clause;
 pub use spec::{Options, ReportSpec};
 
 use crate::store::StoreError;

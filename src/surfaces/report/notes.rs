@@ -144,7 +144,7 @@ pub(super) fn why(reasons: Reasons) -> String {
 }
 
 /// What a reason means, as a clause (accounting 2.5, 2.6).
-pub(super) fn clause(reason: Reason) -> &'static str {
+pub(in crate::surfaces) fn clause(reason: Reason) -> &'static str {
     match reason {
         Reason::AutoModel => {
             "the model was chosen automatically, by requests of its own that no journal holds"

@@ -103,6 +103,7 @@ pub(super) const DOORS: &[Door] = &[
             "axum",
             "base64",
             "bcrypt",
+            "futures_util",
             "jiff",
             "rustls",
             "serde",
@@ -116,6 +117,7 @@ pub(super) const DOORS: &[Door] = &[
             "tracing",
         ],
     },
+    Door { room: "surfaces::page", ours: &["ledger"], crates: &["serde_json"] },
     Door {
         room: "cli",
         ours: &["app", "config"],

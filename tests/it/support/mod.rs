@@ -4,6 +4,8 @@
 pub(crate) mod acp;
 pub(crate) mod books;
 #[cfg(unix)]
+pub(crate) mod browser;
+#[cfg(unix)]
 pub(crate) mod chats;
 pub(crate) mod code_assist;
 #[cfg(unix)]
