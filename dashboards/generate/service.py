@@ -94,6 +94,9 @@ def sources():
              f"time() - max by (source) ({last})", legend="{{source}}", names=True, size=(12, 5)),
         lines("Notices of budgets", "What became of them: taken, failed attempts, given up.", "short",
               [(each_step("gemgauge_webhook_deliveries_total", ["result"]), "{{result}}")], size=(12, 5), bars=True),
+        lines("Odd events", "What front doors met that changes no figure, and telemetry that was refused.", "short",
+              [(each_step("gemgauge_door_oddities_total", ["kind"]), "{{kind}}"),
+               (each_step("gemgauge_otlp_refused_total", ["reason"]), "telemetry: {{reason}}")], size=(24, 5), bars=True),
     ]
 
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::clock::Clock;
 use crate::config::{Config, Env, Home};
 use crate::ledger::evidence::HomeId;
-use crate::ledger::quota::poll::{Poll, QuotaState};
+use crate::ledger::quota::poll::Poll;
 use crate::sources::quota::{Consent, Event, Outside, Poller, Target, Wake, Waker, poll_once};
 use crate::store::{Writer, open_reader};
 use crate::surfaces::metrics::sessions;
@@ -34,8 +34,7 @@ fn outside(clock: Clock) -> Outside {
 }
 
 impl QuotaPoll {
-    /// Starts polling where the configuration says so; else says of each home
-    /// that nobody asks.
+    /// Starts polling, where the configuration says so.
     ///
     /// # Errors
     /// The system gives no thread.
@@ -47,10 +46,7 @@ impl QuotaPoll {
     ) -> std::io::Result<Self> {
         let stopping = Arc::<AtomicBool>::default();
         let Some(consent) = Consent::configured(&config.quota) else {
-            for (home, _) in homes {
-                // The writer's end is told elsewhere.
-                let _ = writer.poll(off(*home, clock.now_ms()));
-            }
+            // A home that nobody ever asked for is off, and what was seen of others ages.
             return Ok(Self { poller: None, stopping, watcher: None });
         };
         let sink = {
@@ -80,20 +76,6 @@ impl QuotaPoll {
         if let Some(poller) = self.poller {
             poller.stop(patience);
         }
-    }
-}
-
-fn off(home: HomeId, at: i64) -> Poll {
-    Poll {
-        home,
-        at,
-        state: QuotaState::Off,
-        detail: None,
-        account: None,
-        cloud_project: None,
-        buckets: Vec::new(),
-        next_poll_at: None,
-        asked: false,
     }
 }
 

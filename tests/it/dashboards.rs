@@ -89,20 +89,14 @@ fn family(series: &str) -> String {
     histogram(series).unwrap_or_else(|| series.to_owned())
 }
 
-/// Every metric with its labels: those that docs/metrics.md lists, which is
-/// generated from the descriptors, and those of the interface that it does not have yet.
+/// Every metric with its labels, as docs/metrics.md lists them, which is
+/// generated from the descriptors.
 fn metrics() -> BTreeMap<String, BTreeSet<String>> {
     let docs = read(&root().join("../docs/metrics.md"));
     let (_, reference) = docs.split_once("## Reference").expect("the reference");
     let (reference, _) = reference.split_once("## Closed lists").expect("the end of the reference");
     let owned = |labels: &mut dyn Iterator<Item = &str>| labels.map(str::to_owned).collect::<BTreeSet<_>>();
-    let to_come = include_str!("dashboards/names.txt").lines().filter(|line| !line.starts_with('#'));
-    let mut all: BTreeMap<String, BTreeSet<String>> = to_come
-        .map(|line| {
-            let mut words = line.split(' ');
-            (words.next().unwrap().to_owned(), owned(&mut words))
-        })
-        .collect();
+    let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in reference.lines().filter(|line| line.starts_with("| `")) {
         let mut cells = line.split('|').map(str::trim).skip(1);
         let [name, _, labels] = [(); 3].map(|()| cells.next().unwrap());

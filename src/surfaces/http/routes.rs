@@ -42,6 +42,8 @@ pub fn router(views: Arc<dyn Views>, options: Options) -> Router {
         .route("/api/v1/report/{kind}", get(handlers::report))
         .route("/api/v1/sessions/{id}", get(handlers::session))
         .route("/api/v1/quota", get(handlers::quota))
+        // Below the layers, so that a body is bounded before it is refused for its method.
+        .method_not_allowed_fallback(handlers::method_not_allowed)
         .with_state(Shared::new(views, live))
         // The last layer sees a request first.
         .layer(RequestBodyLimitLayer::new(MAX_BODY))

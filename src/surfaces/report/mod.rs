@@ -27,6 +27,7 @@ pub mod range;
 pub mod reconcile;
 pub mod session;
 mod session_json;
+mod session_story;
 mod session_text;
 mod sort;
 pub mod spec;

@@ -366,6 +366,8 @@ impl World {
         ] {
             self.counter(metric, "", 2.0);
         }
+        self.counter("gemgauge_door_oddities_total", "kind=\"duplicate_response\"", 1.0);
+        self.counter("gemgauge_otlp_refused_total", "reason=\"busy\"", 1.0);
         for (state, value) in [("read", 40.0), ("behind", 1.0), ("lost", 2.0)] {
             self.gauge("gemgauge_journals", &format!("state=\"{state}\""), value);
         }
