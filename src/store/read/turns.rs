@@ -225,7 +225,8 @@ impl Snapshot<'_> {
         Ok(statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?)
     }
 
-    /// Sessions behind a door that is still open, with their homes.
+    /// Sessions behind a door that is still open, with their homes; of those that
+    /// are posted, which have no connection, those with an open turn.
     ///
     /// # Errors
     /// What SQLite says.
@@ -234,7 +235,9 @@ impl Snapshot<'_> {
         self.each(
             "SELECT s.session_id, d.home_id FROM connections c JOIN connection_sessions s ON s.connection_id = c.id
                  JOIN sessions d ON d.id = s.session_id
-             WHERE c.ended_at IS NULL AND s.ended_at IS NULL AND c.door <> 'http'",
+             WHERE c.ended_at IS NULL AND s.ended_at IS NULL
+               AND (c.door <> 'http' OR EXISTS (SELECT 1 FROM turns t WHERE t.session_id = s.session_id
+                                                AND t.connection_id = c.id AND t.ended_at IS NULL))",
             [],
             |row| {
                 connected.insert(row.get(0)?, row.get(1)?);
