@@ -132,6 +132,25 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// The session that it is about.
+    #[must_use]
+    pub fn session_id(&self) -> Option<&str> {
+        match self {
+            Self::SessionOpened { session_id, .. }
+            | Self::LoadFailed { session_id, .. }
+            | Self::ModelSet { session_id, .. }
+            | Self::TurnStarted { session_id, .. }
+            | Self::CancelSent { session_id, .. }
+            | Self::TurnEnded { session_id, .. }
+            | Self::SessionEnded { session_id } => Some(session_id),
+            Self::ProcessStarted { .. }
+            | Self::Handshake { .. }
+            | Self::Lost { .. }
+            | Self::Odd { .. }
+            | Self::ProcessEnded { .. } => None,
+        }
+    }
+
     /// What `kind` can be.
     pub const NAMES: [&'static str; 12] = [
         "process_started",

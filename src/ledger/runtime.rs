@@ -4,6 +4,9 @@
 /// What a command is said to name when it names Gemini CLI.
 pub const GEMINI: &str = "gemini";
 
+/// What a posted command is said to name when it names none that is known.
+pub const OTHER: &str = "another agent";
+
 /// What Gemini CLI calls itself in a handshake (accounting R1).
 pub const GEMINI_CLI: &str = "gemini-cli";
 

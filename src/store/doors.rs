@@ -131,22 +131,27 @@ impl Applier {
         Ok(Process { id: c.last_insert_rowid(), door, home })
     }
 
-    /// What a host posts is one connection for each of its homes and runtimes.
+    /// What a host posts of one session is one connection. Whoever posts turns
+    /// and names no command means Gemini CLI.
     fn host(&mut self, c: &Connection, item: &PostedEvent) -> Result<Process, StoreError> {
         let home = item.home.as_deref().map(|path| self.home_at(c, path)).transpose()?;
-        // Whoever posts turns of a session and names no command means Gemini CLI.
-        let configured = item.configured_runtime.as_deref().unwrap_or(GEMINI);
-        let home_id = home.map_or(0, |home| home.0);
-        let name = format!("http:{}:{home_id}:{configured}:{}", item.host, u8::from(item.remote));
-        if let Some(known) = find_process(c, &name)? {
-            return Ok(known);
-        }
-        c.execute(
+        let session = item.event.kind.session_id().unwrap_or_default();
+        let name = format!("http:{}:{session}", item.host);
+        c.prepare_cached(
             "INSERT INTO connections (name, door, home_id, configured, remote, started_at)
-             VALUES (?1, 'http', ?2, ?3, ?4, ?5)",
-            params![name, home.map(|home| home.0), configured, item.remote, item.event.at],
-        )?;
-        Ok(Process { id: c.last_insert_rowid(), door: Door::Http, home })
+             VALUES (?1, 'http', ?2, ?3, ?4, ?5)
+             ON CONFLICT (name) DO UPDATE SET home_id = coalesce(home_id, ?2),
+                 configured = coalesce(?6, configured), remote = remote OR ?4",
+        )?
+        .execute(params![
+            name,
+            home.map(|home| home.0),
+            item.configured_runtime.as_deref().unwrap_or(GEMINI),
+            item.remote,
+            item.event.at,
+            item.configured_runtime,
+        ])?;
+        Ok(find_process(c, &name)?.expect("the row was made above"))
     }
 
     /// The home at a path; one that is not configured gets a row of its own.

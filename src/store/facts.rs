@@ -93,9 +93,11 @@ pub(super) fn load(c: &Connection, session: i64, now_ms: i64) -> Result<Loaded, 
         journal(c, id, &mut facts.journal)?;
         loaded.behind |= behind(c, id)?;
     }
-    let id8 =
-        c.query_row("SELECT session FROM sessions WHERE id = ?1", [session], |row| row.get::<_, String>(0))?;
-    facts.journal.unreadable_id = identity::lookup_part(&id8).is_none();
+    let (id, foreign) = c
+        .prepare_cached("SELECT session, runtime IS NOT NULL FROM sessions WHERE id = ?1")?
+        .query_row([session], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+    facts.foreign = foreign;
+    facts.journal.unreadable_id = identity::lookup_part(&id).is_none();
     facts.lapsed_before = now_ms - OPEN_TURN_MAX;
     let received = "SELECT EXISTS (SELECT 1 FROM telemetry WHERE session_id = ?1 AND received = 1)";
     if !facts.records.is_empty() && c.prepare_cached(received)?.query_row([session], |row| row.get(0))? {

@@ -26,6 +26,8 @@ mod cuts;
 mod dashboards;
 mod demo_home;
 mod discovery;
+#[cfg(unix)]
+mod events;
 mod export;
 mod exposition;
 #[cfg(unix)]

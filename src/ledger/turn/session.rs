@@ -8,7 +8,7 @@ use super::excess::{self, Held, Part};
 use super::merge::{Ending, Evidence, Journal, ModelSetting, PromptResult, Telemetry, Verdict, merge};
 use super::telemetry::{self, Heard, Listener, Record};
 use super::windows::{Window, overlap, turn_of};
-use crate::ledger::bound::{Bound, Reason};
+use crate::ledger::bound::{Bound, Reason, Reasons};
 use crate::ledger::doors::{Door, Exit, Headless, TurnResult, Usage};
 use crate::ledger::model::Role;
 use crate::ledger::tokens::Reading;
@@ -106,6 +106,9 @@ pub struct SessionFacts {
     /// When the telemetry receiver was there (unix ms, from and until);
     /// `None`: the records came by a way that misses none.
     pub listening: Option<Vec<(i64, i64)>>,
+    /// The agent is not Gemini CLI: its turns are listed, and nothing of them is
+    /// measured (accounting R1).
+    pub foreign: bool,
     /// Telemetry's turns that began before this never end any more (accounting 2.7).
     pub lapsed_before: i64,
 }
@@ -139,6 +142,18 @@ pub struct Turn {
     pub heard: Option<Heard>,
     /// The prompt results looked like running totals and were left out (accounting R31).
     pub cumulative: bool,
+}
+
+impl Turn {
+    /// Leaves no figure.
+    fn unmeasure(&mut self) {
+        for verdict in [&mut self.verdict, &mut self.strict] {
+            (verdict.figure, verdict.bound) = (None, Bound::Unmeasured);
+            verdict.reasons = Reasons::NONE.with(Reason::NoFigure);
+        }
+        (self.subagents, self.billed) = (None, 0);
+        self.excess.clear();
+    }
 }
 
 /// Puts the turns of one session together, and what ran outside of them,
@@ -188,6 +203,9 @@ pub fn assess(facts: &SessionFacts) -> Vec<Turn> {
     });
     let mut turns: Vec<_> = turns.chain(units).collect();
     turns.sort_by(|a, b| (a.started_at, &a.views, &a.unit).cmp(&(b.started_at, &b.views, &b.unit)));
+    if facts.foreign {
+        turns.iter_mut().for_each(Turn::unmeasure);
+    }
     turns
 }
 

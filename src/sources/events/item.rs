@@ -115,7 +115,9 @@ pub fn read(json: &RawValue) -> Result<Item, Problem> {
         event_id,
         host,
         home,
-        configured_runtime: runtime::configured(&words).map(str::to_owned),
+        // No command says nothing; one that names no runtime we know is another agent's.
+        configured_runtime: (!words.is_empty() || odd.is_some())
+            .then(|| runtime::configured(&words).unwrap_or(runtime::OTHER).to_owned()),
         remote: runtime::is_remote(&words),
         odd,
         event: DoorEvent { at, kind },

@@ -310,6 +310,14 @@ fn r62_without_a_journal_here_the_prompt_result_stands_alone() {
 }
 
 #[test]
+fn r1_nothing_of_another_agent_is_measured() {
+    let views = vec![view(1, 100, 200, usage(end_turn(None), 10, 1))];
+    let turn = only(&SessionFacts { foreign: true, ..facts(views, vec![]) });
+    assert_eq!((turn.verdict.figure, turn.verdict.bound), (None, Bound::Unmeasured));
+    assert!(turn.excess.is_empty());
+}
+
+#[test]
 fn r14_row32_a_session_that_cannot_be_looked_up_is_unread() {
     let mut facts = facts(vec![view(1, 100, 200, end_turn(Some((10, 1))))], vec![]);
     facts.journal = JournalFacts { unreadable_id: true, ..JournalFacts::default() };

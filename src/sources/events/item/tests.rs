@@ -200,8 +200,8 @@ fn r6_a_command_is_a_list_or_one_line() {
         (r#""node /opt/gemini.js --acp""#, Some("gemini"), false),
         (r#""'/my tools/gemini' --acp""#, Some("gemini"), false),
         (r#""ssh w1 gemini --acp""#, Some("gemini"), true),
-        (r#"["ssh","gemini","ls"]"#, None, true),
-        (r#""codex""#, None, false),
+        (r#"["ssh","gemini","ls"]"#, Some("another agent"), true),
+        (r#""codex""#, Some("another agent"), false),
         (r#"[]"#, None, false),
         ("null", None, false),
     ] {
@@ -211,7 +211,8 @@ fn r6_a_command_is_a_list_or_one_line() {
     }
     for unsplittable in [r#""gemini 'x""#, r#""gemini \"x""#, r#""gemini \\""#] {
         let event = event(unsplittable);
-        assert_eq!((event.configured_runtime, event.odd), (None, Some(Oddity::UnsplittableCommand)));
+        let runtime = event.configured_runtime.as_deref();
+        assert_eq!((runtime, event.odd), (Some("another agent"), Some(Oddity::UnsplittableCommand)));
     }
     for bad in ["7", "{}", "[7]"] {
         assert_eq!(opened(bad).unwrap_err().code, "invalid_value");
