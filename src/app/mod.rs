@@ -127,7 +127,7 @@ pub fn status(config: Config, args: &cli::status::Status) -> anyhow::Result<Exit
 /// # Errors
 /// Whatever keeps the quota from being asked for or shown.
 pub fn quota(config: Config, args: &cli::quota::Quota) -> anyhow::Result<ExitCode> {
-    quota::quota(&config, args, quota::poller())
+    quota::quota(&config, args)
 }
 
 /// # Errors

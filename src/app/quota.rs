@@ -5,12 +5,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::clock::Clock;
+use super::quota_poll::poll_once;
 use super::show::{height, homes, screen, update_or_show};
 use super::zone;
 use crate::cli;
-use crate::config::{Config, Home};
-use crate::ledger::evidence::HomeId;
-use crate::ledger::quota::poll::Poll;
+use crate::config::Config;
 use crate::store::open_reader;
 use crate::store::writer::Ledger;
 use crate::surfaces::quota::{Quota, write_risk};
@@ -18,46 +17,16 @@ use crate::surfaces::quota::{Quota, write_risk};
 /// The command line was understood and what it asks for makes no sense.
 const USAGE: u8 = 2;
 
-/// Whoever can ask Google for the quota of homes.
-pub(super) trait Poller {
-    /// Whether the configuration allows to ask (quota Q1).
-    fn enabled(&self, config: &Config) -> bool;
-
-    /// Asks for each of these homes once, now; what cannot be asked is a state.
-    ///
-    /// # Errors
-    /// What keeps it from asking at all.
-    fn poll_once(
-        &self,
-        config: &Config,
-        homes: &[(HomeId, &Home)],
-        clock: Clock,
-    ) -> anyhow::Result<Vec<Poll>>;
-}
-
-/// The one that this program has.
-pub(super) fn poller() -> Option<Box<dyn Poller>> {
-    Some(Box::new(super::quota_poll::Once))
-}
-
-pub(super) fn quota(
-    config: &Config,
-    args: &cli::quota::Quota,
-    poller: Option<Box<dyn Poller>>,
-) -> anyhow::Result<ExitCode> {
+pub(super) fn quota(config: &Config, args: &cli::quota::Quota) -> anyhow::Result<ExitCode> {
     let clock = Clock::start();
     if args.watch.is_some() && !io::stdout().is_terminal() {
         eprintln!("gemgauge: --watch redraws a terminal, and standard output is none; leave it out here");
         return Ok(ExitCode::from(USAGE));
     }
-    let enabled = poller.as_ref().is_some_and(|poller| poller.enabled(config));
-    if args.poll && poller.is_none() {
-        anyhow::bail!("this version cannot ask Google for quota; without --poll it shows what was seen");
-    }
     let updated = if args.no_scan { ExitCode::SUCCESS } else { update_or_show(config, clock)? };
-    let consent = args.poll || enabled;
-    if let Some(poller) = poller.filter(|_| consent) {
-        poll(config, &*poller, clock)?;
+    let consent = args.poll || config.quota.enabled;
+    if consent {
+        poll(config, clock)?;
     }
     if let Some(seconds) = args.watch {
         return watch(config, args, consent, clock, Duration::from_secs(seconds));
@@ -75,7 +44,7 @@ pub(super) fn quota(
 }
 
 /// Asks once for the homes that were chosen, and keeps what was said.
-fn poll(config: &Config, poller: &dyn Poller, clock: Clock) -> anyhow::Result<()> {
+fn poll(config: &Config, clock: Clock) -> anyhow::Result<()> {
     let mut ledger = Ledger::open(&config.db)?;
     let chosen = homes(config)?;
     let mut asked = Vec::new();
@@ -85,7 +54,7 @@ fn poll(config: &Config, poller: &dyn Poller, clock: Clock) -> anyhow::Result<()
             asked.push((id, home));
         }
     }
-    for poll in poller.poll_once(config, &asked, clock)? {
+    for poll in poll_once(config, &asked, clock) {
         ledger.poll(&poll, clock.now_ms())?;
     }
     Ok(())

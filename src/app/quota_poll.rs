@@ -11,7 +11,7 @@ use super::clock::Clock;
 use crate::config::{Config, Env, Home};
 use crate::ledger::evidence::HomeId;
 use crate::ledger::quota::poll::Poll;
-use crate::sources::quota::{Consent, Event, Outside, Poller, Target, Wake, Waker, poll_once};
+use crate::sources::quota::{self, Consent, Event, Outside, Poller, Target, Wake, Waker};
 use crate::store::{Writer, open_reader};
 use crate::surfaces::metrics::sessions;
 
@@ -136,25 +136,12 @@ impl Watch {
     }
 }
 
-/// Asks once, for `gemgauge quota`.
-pub(super) struct Once;
-
-impl super::quota::Poller for Once {
-    fn enabled(&self, config: &Config) -> bool {
-        config.quota.enabled
-    }
-
-    fn poll_once(
-        &self,
-        config: &Config,
-        homes: &[(HomeId, &Home)],
-        clock: Clock,
-    ) -> anyhow::Result<Vec<Poll>> {
-        let outside = outside(clock);
-        let target = |(home, of): &(HomeId, &Home)| Target { home: *home, path: of.path.clone() };
-        Ok(homes
-            .iter()
-            .map(|home| poll_once(target(home), Consent::by_flag(), &config.quota, &outside))
-            .collect())
-    }
+/// Asks once for each of these homes, now; what cannot be asked is a state.
+pub(super) fn poll_once(config: &Config, homes: &[(HomeId, &Home)], clock: Clock) -> Vec<Poll> {
+    let outside = outside(clock);
+    let target = |(home, of): &(HomeId, &Home)| Target { home: *home, path: of.path.clone() };
+    homes
+        .iter()
+        .map(|home| quota::poll_once(target(home), Consent::by_flag(), &config.quota, &outside))
+        .collect()
 }

@@ -278,6 +278,8 @@ impl fmt::Display for Left {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
     pub spent: CostFigure,
+    /// The part of it that is certain: what is estimated proves nothing.
+    pub certain: Picodollars,
     pub left: Left,
     /// Of the limit; with the claim of `spent`.
     pub share: Option<f64>,
@@ -310,6 +312,7 @@ impl Budget {
         let whole = |usd: Picodollars| CostFigure { usd: Some(extended(usd, elapsed)), ..figure };
         Standing {
             spent: figure,
+            certain: spent.at_least(),
             left: Left { usd: figure.usd.map(|usd| self.limit - usd), bound },
             share,
             elapsed: elapsed.share(),

@@ -21,6 +21,7 @@ mod budget;
 mod command_line;
 #[cfg(unix)]
 mod crash;
+mod crash_doors;
 mod cuts;
 #[cfg(unix)]
 mod dashboards;

@@ -85,7 +85,7 @@ fn began(lines: &[Line], recording: &Path) -> i64 {
 }
 
 /// The spool that the proxy would have written.
-fn spool(recording: &Path, transcript: &str) -> SpoolStep {
+pub(crate) fn spool(recording: &Path, transcript: &str) -> SpoolStep {
     let lines = transcript::read(&recording.join(transcript));
     let began = began(&lines, recording);
     let mut events = vec![DoorEvent {
@@ -114,7 +114,7 @@ fn spool(recording: &Path, transcript: &str) -> SpoolStep {
     SpoolStep { name, from: 0, to: 1, events, broken: 0, unknown: 0, ended: true }
 }
 
-fn transcripts(recording: &Path) -> Vec<String> {
+pub(crate) fn transcripts(recording: &Path) -> Vec<String> {
     let names = files(recording).into_iter().filter(|path| path.parent() == Some(recording));
     let name = |path: PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
     let mut names: Vec<_> =

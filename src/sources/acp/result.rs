@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn r28_the_vendors_total_is_never_read() {
+    fn r28_r29_the_vendors_total_leaves_thoughts_out_and_is_never_read() {
         for total in NO_COUNT {
             let members = format!(r#"{{"inputTokens":7,"outputTokens":2,"totalTokens":{total}}}"#);
             assert_eq!(usage_of(&members), figure(7, 2, 0, None, 0), "{total}");

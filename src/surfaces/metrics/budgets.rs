@@ -22,6 +22,13 @@ pub static SPENT: Descriptor = Descriptor {
     labels: &[BUDGET],
 };
 
+pub static SPENT_AT_LEAST: Descriptor = Descriptor {
+    name: "gemgauge_budget_spent_at_least_usd",
+    kind: Kind::Gauge,
+    help: "What was spent for certain in the current period, without what is estimated",
+    labels: &[BUDGET],
+};
+
 pub static SPENT_EXACT: Descriptor = Descriptor {
     name: "gemgauge_budget_spent_exact",
     kind: Kind::Gauge,
@@ -75,18 +82,19 @@ pub static DELIVERIES: Descriptor = Descriptor {
     labels: &[Label::closed("result", results)],
 };
 
-pub(super) static DESCRIPTORS: [&Descriptor; 8] =
-    [&LIMIT, &SPENT, &SPENT_EXACT, &FORECAST, &START, &END, &INFO, &DELIVERIES];
+pub(super) static DESCRIPTORS: [&Descriptor; 9] =
+    [&LIMIT, &SPENT, &SPENT_AT_LEAST, &SPENT_EXACT, &FORECAST, &START, &END, &INFO, &DELIVERIES];
 
-pub(super) fn collect(lines: &[Line]) -> [Family; 7] {
-    let [mut limit, mut spent, mut exact, mut forecast, mut start, mut end, mut info] =
-        [&LIMIT, &SPENT, &SPENT_EXACT, &FORECAST, &START, &END, &INFO].map(Family::new);
+pub(super) fn collect(lines: &[Line]) -> [Family; 8] {
+    let [mut limit, mut spent, mut certain, mut exact, mut forecast, mut start, mut end, mut info] =
+        [&LIMIT, &SPENT, &SPENT_AT_LEAST, &SPENT_EXACT, &FORECAST, &START, &END, &INFO].map(Family::new);
     for Line { budget, span, standing, .. } in lines {
         let name = [budget.name.as_str()];
         limit.add(&name, budget.limit.to_f64());
         if let Some(usd) = standing.spent.usd {
             spent.add(&name, usd.to_f64());
         }
+        certain.add(&name, standing.certain.to_f64());
         exact.add(&name, f64::from(standing.spent.bound == CostBound::Exact));
         if let Some(usd) = standing.forecast.and_then(|forecast| forecast.usd) {
             forecast.add(&name, usd.to_f64());
@@ -95,7 +103,7 @@ pub(super) fn collect(lines: &[Line]) -> [Family; 7] {
         end.add(&name, span.end as f64 / 1e3);
         info.add(&[&budget.name, budget.period.as_str(), &budget.scope.to_string()], 1.0);
     }
-    [limit, spent, exact, forecast, start, end, info]
+    [limit, spent, certain, exact, forecast, start, end, info]
 }
 
 pub(super) fn deliveries(webhook: &WebhookHealth) -> Family {

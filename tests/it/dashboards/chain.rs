@@ -31,6 +31,7 @@ impl Shown {
              gemgauge_build_info{{version=\"0\",revision=\"r\",rustc=\"c\"}} 1\n\
              gemgauge_budget_limit_usd{{budget=\"team\"}} 10\n\
              gemgauge_budget_spent_usd{{budget=\"team\"}} {spent}\n\
+             gemgauge_budget_spent_at_least_usd{{budget=\"team\"}} {spent}\n\
              gemgauge_budget_spent_exact{{budget=\"team\"}} 0\n\
              gemgauge_quota_blocked{{{bucket},evidence=\"poll\"}} 0\n\
              gemgauge_quota_blocked{{{bucket},evidence=\"429\"}} {refused}\n"

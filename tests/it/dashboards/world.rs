@@ -314,6 +314,7 @@ impl World {
             let labels = format!("budget=\"{budget}\"");
             self.gauge("gemgauge_budget_limit_usd", &labels, limit);
             self.gauge("gemgauge_budget_spent_usd", &labels, spent);
+            self.gauge("gemgauge_budget_spent_at_least_usd", &labels, spent);
             self.gauge("gemgauge_budget_spent_exact", &labels, 0.0);
             self.gauge("gemgauge_budget_forecast_usd", &labels, 2.0 * spent);
             self.gauge("gemgauge_budget_period_start_timestamp_seconds", &labels, (END - 15 * DAY) as f64);

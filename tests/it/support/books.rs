@@ -190,27 +190,7 @@ impl Books {
 
     /// The turns of all sessions, by their start.
     pub(crate) fn turns(&self) -> Vec<TurnFacts> {
-        let now = self.now();
-        let turns = open_reader(&self.db()).unwrap().snapshot(|snapshot| {
-            let dimensions = snapshot.dimensions()?;
-            let mut turns = Vec::new();
-            for session in dimensions.sessions.values() {
-                for row in snapshot.session_story(session.id, now)?.rows {
-                    turns.push(TurnFacts {
-                        session: session.session.clone(),
-                        started_at: row.started_at,
-                        bound: row.bound,
-                        reasons: row.reasons,
-                        figure: row.figure,
-                        settled: row.settled_at.is_some(),
-                    });
-                }
-            }
-            Ok(turns)
-        });
-        let mut turns = turns.unwrap();
-        turns.sort_by(|a, b| (a.started_at, &a.session).cmp(&(b.started_at, &b.session)));
-        turns
+        turns_of(&self.db(), self.now())
     }
 
     /// Looks once, and lets the ledger have it later: [`Self::flush`].
@@ -410,4 +390,28 @@ pub(crate) fn sum<'a>(requests: impl Iterator<Item = &'a Billed>) -> Classes {
         sum.add(&request.reading.classes());
         sum
     })
+}
+
+/// The turns that a ledger holds, in the order of their beginnings.
+pub(crate) fn turns_of(ledger: &Path, now_ms: i64) -> Vec<TurnFacts> {
+    let turns = open_reader(ledger).unwrap().snapshot(|snapshot| {
+        let dimensions = snapshot.dimensions()?;
+        let mut turns = Vec::new();
+        for session in dimensions.sessions.values() {
+            for row in snapshot.session_story(session.id, now_ms)?.rows {
+                turns.push(TurnFacts {
+                    session: session.session.clone(),
+                    started_at: row.started_at,
+                    bound: row.bound,
+                    reasons: row.reasons,
+                    figure: row.figure,
+                    settled: row.settled_at.is_some(),
+                });
+            }
+        }
+        Ok(turns)
+    });
+    let mut turns = turns.unwrap();
+    turns.sort_by(|a, b| (a.started_at, &a.session).cmp(&(b.started_at, &b.session)));
+    turns
 }

@@ -331,13 +331,16 @@ fn strict_keeps_the_figure_and_takes_no_wide_reading_for_the_class() {
 }
 
 #[test]
-fn r34_auto_is_exact_or_prefixed_and_absent_is_unobserved() {
+fn r34_r35_auto_is_exact_or_prefixed_other_names_are_concrete_and_none_is_unobserved() {
     for (model, want) in [
         (Some("auto"), M::Auto),
         (Some("auto-gemini-3"), M::Auto),
         (Some("automatic"), M::Concrete),
         (Some("my-auto"), M::Concrete),
+        (Some("pro"), M::Concrete),
         (Some("flash"), M::Concrete),
+        (Some("flash-lite"), M::Concrete),
+        (Some("gemini-2.5-pro"), M::Concrete),
         (Some(""), M::Unobserved),
         (None, M::Unobserved),
     ] {
