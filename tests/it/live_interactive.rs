@@ -76,6 +76,18 @@ fn r66_escape_leaves_one_unanswered_request_and_a_lower_bound() {
 }
 
 #[test]
+fn r66_a_prompt_that_names_a_file_is_a_lower_bound_for_its_start_is_not_told() {
+    let Some(cli) = cli() else { return };
+    let sandbox = Sandbox::new();
+    let service = sandbox.serve_ready(&[]);
+    let out = play(&sandbox, &cli, "interactive-mention", &telemetry(&service));
+    let turns = claimed(&sandbox, &service, &["at_least", "exact"]);
+    assert!(turns[0]["reasons"].as_array().unwrap().contains(&"ending_unseen".into()), "{turns:#?}");
+    let tokens = turns.iter().map(|turn| turn["tokens"]["total"].as_u64().unwrap());
+    assert_eq!(tokens.sum::<u64>(), billed(&out), "{turns:#?}");
+}
+
+#[test]
 fn row42_a_killed_run_with_telemetry_is_never_called_complete() {
     let Some(cli) = cli() else { return };
     let sandbox = Sandbox::new();
