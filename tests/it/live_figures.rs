@@ -12,7 +12,7 @@ use crate::support::poll::until;
 use crate::support::service::Service;
 
 /// Plays a scenario in the sandbox's home; returns where its output is.
-fn play(sandbox: &Sandbox, cli: &Path, scenario: &str, more: &[String]) -> PathBuf {
+pub(crate) fn play(sandbox: &Sandbox, cli: &Path, scenario: &str, more: &[String]) -> PathBuf {
     let recorder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/record/record.mjs");
     let out = sandbox.path().join(scenario);
     let played = Command::new("node")
@@ -36,18 +36,18 @@ fn behind(words: &[&str]) -> [String; 2] {
 }
 
 /// The tokens that the server billed.
-fn billed(out: &Path) -> u64 {
+pub(crate) fn billed(out: &Path) -> u64 {
     let text = std::fs::read_to_string(out.join("billed.jsonl")).unwrap();
     let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     rows.filter_map(|row| row["usage"]["totalTokenCount"].as_u64()).sum()
 }
 
-fn report(sandbox: &Sandbox) -> Value {
+pub(crate) fn report(sandbox: &Sandbox) -> Value {
     let run = sandbox.run(&["report", "sessions", "--since", "all", "--json"]);
     serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{run:?}"))
 }
 
-fn turns(sandbox: &Sandbox, session: &str) -> Vec<Value> {
+pub(crate) fn turns(sandbox: &Sandbox, session: &str) -> Vec<Value> {
     let run = sandbox.run(&["explain", session, "--json"]);
     let explained: Value = serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{run:?}"));
     explained["turns"].as_array().unwrap().clone()
@@ -114,7 +114,7 @@ fn row39_behind_the_wrapper_an_automatic_model_is_complete_to_the_token() {
 }
 
 /// Waits until the report of the service says what was billed.
-fn complete(service: &Service, out: &Path) -> Value {
+pub(crate) fn complete(service: &Service, out: &Path) -> Value {
     let want = billed(out);
     until("the bill in the ledger", || {
         let report = service.json("/api/v1/report/sessions?since=all");

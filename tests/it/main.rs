@@ -40,12 +40,16 @@ mod live_acp;
 mod live_cli;
 #[cfg(unix)]
 mod live_figures;
+#[cfg(unix)]
+mod live_interactive;
 mod live_quota;
 #[cfg(unix)]
 mod live_run;
 #[cfg(unix)]
 mod live_telemetry;
 mod money;
+#[cfg(unix)]
+mod otlp_privacy;
 #[cfg(unix)]
 mod page;
 mod prices;
