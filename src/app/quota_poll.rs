@@ -54,12 +54,14 @@ impl QuotaPoll {
             move |poll: Poll| drop(writer.poll(poll))
         };
         let poller = Poller::start(consent, targets(homes), &config.quota, outside(clock), sink)?;
-        let watch = Watch {
+        let mut watch = Watch {
             db: config.db.clone(),
             waker: poller.waker(),
             clock,
-            homes: homes.iter().map(|(home, _)| (*home, Seen::default())).collect(),
+            homes: homes.iter().map(|(home, _)| (*home, None)).collect(),
         };
+        // Before anybody can post what a later look would take for old.
+        watch.step();
         let stop = stopping.clone();
         let watcher =
             std::thread::Builder::new().name("quota-wakes".into()).spawn(move || watch.run(&stop))?;
@@ -88,34 +90,44 @@ struct Seen {
     refused: u64,
 }
 
+impl Seen {
+    /// What is new since the last look. What the first one finds happened
+    /// before, and the poll at start answers it (quota Q2).
+    fn since(self, was: Option<Self>) -> impl Iterator<Item = Event> {
+        let before = was.unwrap_or(Self { live: false, ..self });
+        let sessions = (self.live != before.live).then_some(Event::Sessions { live: self.live });
+        let ended = (self.ended > before.ended).then_some(Event::TurnEnded);
+        let refused = (self.refused > before.refused).then_some(Event::Refused);
+        [sessions, ended, refused].into_iter().flatten()
+    }
+}
+
 /// Looks at the ledger for what moves the next poll (quota Q2).
 struct Watch {
     db: PathBuf,
     waker: Waker,
     clock: Clock,
-    homes: BTreeMap<HomeId, Seen>,
+    /// `None`: not looked at yet.
+    homes: BTreeMap<HomeId, Option<Seen>>,
 }
 
 impl Watch {
     fn run(mut self, stopping: &AtomicBool) {
         while !stopping.load(Ordering::Acquire) {
-            // A ledger that cannot be read for now is looked at again.
-            if let Ok(seen) = self.look() {
-                for (home, is) in seen {
-                    let was = self.homes.insert(home, is).unwrap_or_default();
-                    let wake = |event| self.waker.wake(Wake { home, event });
-                    if is.live != was.live {
-                        wake(Event::Sessions { live: is.live });
-                    }
-                    if is.ended > was.ended {
-                        wake(Event::TurnEnded);
-                    }
-                    if is.refused > was.refused {
-                        wake(Event::Refused);
-                    }
-                }
-            }
             std::thread::park_timeout(LOOK);
+            self.step();
+        }
+    }
+
+    fn step(&mut self) {
+        // A ledger that cannot be read for now is looked at again.
+        let Ok(seen) = self.look() else { return };
+        for (home, is) in seen {
+            let was = self.homes.insert(home, Some(is)).flatten();
+            for event in is.since(was) {
+                tracing::debug!(home = home.0, ?event, "something may move the next poll of quota");
+                self.waker.wake(Wake { home, event });
+            }
         }
     }
 
@@ -144,4 +156,24 @@ pub(super) fn poll_once(config: &Config, homes: &[(HomeId, &Home)], clock: Clock
         .iter()
         .map(|home| quota::poll_once(target(home), Consent::by_flag(), &config.quota, &outside))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn q2_what_happened_before_the_first_look_wakes_nobody() {
+        let events = |is: Seen, was| is.since(was).collect::<Vec<_>>();
+        let old = Seen { live: false, ended: 7, refused: 2 };
+        assert_eq!(events(old, None), []);
+        let live = Seen { live: true, ..old };
+        assert_eq!(events(live, None), [Event::Sessions { live: true }]);
+        assert_eq!(events(live, Some(live)), []);
+        assert_eq!(events(old, Some(live)), [Event::Sessions { live: false }]);
+        let more = Seen { live: true, ended: 8, refused: 3 };
+        assert_eq!(events(more, Some(live)), [Event::TurnEnded, Event::Refused]);
+        // Refusals of long ago are dropped.
+        assert_eq!(events(Seen { refused: 0, ..live }, Some(live)), []);
+    }
 }

@@ -62,6 +62,8 @@ mod quota;
 mod quota_poll;
 mod quota_schedule;
 mod quota_secret;
+#[cfg(unix)]
+mod quota_serve;
 mod recordings;
 #[cfg(unix)]
 mod run;

@@ -23,6 +23,19 @@ pub(crate) const HOME: HomeId = HomeId(7);
 pub(crate) const TOKEN: &str = "ya29.FAKE-access-token";
 pub(crate) const ADDRESS: &str = "dev@example.invalid";
 
+/// Signs a home in with Google, as [`ADDRESS`].
+pub(crate) fn sign_in(home: &Path, credentials: &Value) {
+    let gemini = home.join(".gemini");
+    std::fs::create_dir_all(&gemini).unwrap();
+    for (name, content) in [
+        ("settings.json", &json!({"security": {"auth": {"selectedType": "oauth-personal"}}})),
+        ("oauth_creds.json", credentials),
+        ("google_accounts.json", &json!({"active": ADDRESS, "old": []})),
+    ] {
+        std::fs::write(gemini.join(name), content.to_string()).unwrap();
+    }
+}
+
 /// A home, a clock and a service.
 pub(crate) struct SignedIn {
     dir: tempfile::TempDir,
@@ -48,10 +61,7 @@ impl SignedIn {
             timeout: Duration::from_secs(60),
             keychain: Arc::new(NoKeychain),
         };
-        std::fs::create_dir(home.path().join(".gemini")).unwrap();
-        home.chooses("oauth-personal");
-        home.stores(&json!({"access_token": TOKEN, "expiry_date": NOON + 60 * MINUTE}));
-        home.write("google_accounts.json", &json!({"active": ADDRESS, "old": []}).to_string());
+        sign_in(home.path(), &json!({"access_token": TOKEN, "expiry_date": NOON + 60 * MINUTE}));
         home
     }
 
