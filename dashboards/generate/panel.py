@@ -130,7 +130,8 @@ def figure(title, description, claims, *, money=True, size=(4, 4)):
     if len(claims) > 2:
         description += " ~: a part is estimated."
     unit = "currencyUSD" if money else "short"
-    return stat(title, description, unit, claims, size=size, overrides=overrides, decimals=2)
+    # Counts are whole: 97 requests are not 97.00.
+    return stat(title, description, unit, claims, size=size, overrides=overrides, decimals=2 if money else None)
 
 
 def lines(title, description, unit, exprs, *, size=(12, 8), stacked=False, bars=False, low=0, high=None,
