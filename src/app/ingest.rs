@@ -20,6 +20,7 @@ use crate::sources::journal::Limits;
 use crate::sources::journal::scan::{Closed, JournalSource, Seen, Sink};
 use crate::sources::journal::watch::{Wake, Watch};
 use crate::sources::otlp::outfile::{self, Outfiles};
+use crate::sources::spool::Seen as SpoolsSeen;
 use crate::store::pricing::Pricing;
 use crate::store::writer::{Ledger, WriterEvents, WriterThread};
 use crate::store::{Stale, StoreError, Writer, WriterSettings};
@@ -157,14 +158,7 @@ impl Ingest {
     /// Looks at everything and hands over what is new.
     fn scan(&mut self) -> Result<Seen, Closed> {
         // Doors first: a request that one of them claims is no orphan.
-        let spools = self.spools.scan(&self.writer, self.clock.now_ms())?;
-        for (path, error) in &spools.unread {
-            tracing::warn!(path = %path.display(), %error, "a spool cannot be read");
-        }
-        self.health.spool.up.set(spools.unread.is_empty());
-        if let Some(at) = spools.newest_ms {
-            self.health.spool.last_event.advance(at);
-        }
+        let spools = self.spools()?;
         let writer = &self.writer;
         self.outfiles.look(self.clock.now_ms(), &mut |step| writer.outfile(step).map_err(|_| Closed))?;
         let begun = self.clock.now_ms();
@@ -195,6 +189,19 @@ impl Ingest {
             self.writer.scanned(*home, begun).map_err(|_| Closed)?;
         }
         Ok(seen)
+    }
+
+    /// Hands over what is new in the spools.
+    fn spools(&mut self) -> Result<SpoolsSeen, Closed> {
+        let spools = self.spools.scan(&self.writer, self.clock.now_ms())?;
+        for (path, error) in &spools.unread {
+            tracing::warn!(path = %path.display(), %error, "a spool cannot be read");
+        }
+        self.health.spool.up.set(spools.unread.is_empty());
+        if let Some(at) = spools.newest_ms {
+            self.health.spool.last_event.advance(at);
+        }
+        Ok(spools)
     }
 
     /// Takes the ledger's word on journals that another process read.
@@ -261,6 +268,10 @@ impl Ingest {
     /// Looks at what events named; `true` where a scan is needed.
     fn hints(&mut self, wakes: HashSet<Wake>) -> Result<bool, Closed> {
         let mut scan = false;
+        // Doors first: the prompt of a new record may be among what they say.
+        if wakes.iter().any(|wake| matches!(wake, Wake::Look(_))) {
+            self.spools()?;
+        }
         for wake in wakes {
             scan |= match wake {
                 Wake::Scan => true,

@@ -80,7 +80,7 @@ pub fn event_label(source: &str, result: &str) -> &'static str {
 pub const STOP_REASONS: [&str; 7] =
     ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "other", "none"];
 /// What can change of a turn that is final.
-pub const REVISIONS: [&str; 2] = ["raised", "demoted"];
+pub const REVISIONS: [&str; 3] = ["raised", "lowered", "demoted"];
 
 // Of a home, by up to two labels; see `home_counters`.
 

@@ -82,7 +82,7 @@ impl Applier {
         Ok(())
     }
 
-    /// Evidence after the final settle: the figure may rise, the class fall.
+    /// Evidence after the final settle: counters may rise, the class fall.
     fn revise_turn(
         &mut self,
         c: &Connection,
@@ -113,18 +113,26 @@ impl Applier {
                 let cost = self.pricing.part(whose.home, &part, at);
                 (part, cost)
             };
-            let scaled: Vec<_> = spread(parts, &more).into_iter().map(priced).collect();
+            let held: u64 = parts.iter().map(|(part, _)| part.requests).sum();
+            let requests = held.saturating_sub(counted.requests);
+            let scaled: Vec<_> = spread(parts, &more, requests).into_iter().map(priced).collect();
             let new = self.count_parts(c, whose, &scaled, more.total(), bound, now_ms)?;
             self.count_late(whose.home, &new.tokens);
             counted.tokens.add(&new.tokens);
-            counted.requests = counted.requests.max(new.requests);
+            counted.requests += new.requests;
         }
         if counted != row.counted {
             self.write_settled(c, row.id, None, counted)?;
         }
         let (before, is) = (row.before(), read_row(c, row.id)?.before());
-        if is.0 != before.0 {
+        let below = |a: Option<Reading>, b: Option<Reading>| {
+            let (a, b) = (a.unwrap_or_default(), b.unwrap_or_default());
+            a.component_max(b) != a
+        };
+        if below(before.0, is.0) {
             self.count_home(whose.home, TURN_REVISIONS, "raised", "", 1);
+        } else if below(is.0, before.0) {
+            self.count_home(whose.home, TURN_REVISIONS, "lowered", "", 1);
         }
         if is.1 > before.1 {
             self.count_home(whose.home, TURN_REVISIONS, "demoted", "", 1);
@@ -326,8 +334,9 @@ fn budget(turn: &Turn, loaded: &Loaded) -> u64 {
     figure.classes().total().saturating_sub(held.classes().total())
 }
 
-/// The parts, each class of them cut down to what is new.
-fn spread(parts: &[(Part, Option<Cost>)], more: &Classes) -> Vec<Part> {
+/// The parts, each class of them cut down to what is new. The new requests are
+/// where new tokens are.
+fn spread(parts: &[(Part, Option<Cost>)], more: &Classes, mut requests: u64) -> Vec<Part> {
     let mut left = *more;
     let mut cut = Vec::new();
     for (part, _) in parts {
@@ -344,7 +353,9 @@ fn spread(parts: &[(Part, Option<Cost>)], more: &Classes) -> Vec<Part> {
             output: share.output,
             thoughts: share.thoughts,
         };
-        cut.push(Part { reading, requests: 0, ..part.clone() });
+        let new = if share.total() > 0 { part.requests.min(requests) } else { 0 };
+        requests -= new;
+        cut.push(Part { reading, requests: new, ..part.clone() });
     }
     cut
 }

@@ -201,8 +201,9 @@ impl Applier {
         Ok(members)
     }
 
-    /// Writes what the evidence makes of a turn; what is final may only rise
-    /// in its figure or fall in its class.
+    /// Writes what the evidence makes of a turn. More evidence of a turn never
+    /// lowers its figure; records that turn out to be another turn's leave it.
+    /// The class of what is final may only fall.
     fn write(&mut self, c: &Connection, row: &TurnRow, turn: &Turn) -> Result<(), StoreError> {
         let model = match &turn.model {
             Some(model) => Some(self.model(c, Some(model))?.0),
@@ -222,17 +223,11 @@ impl Applier {
         };
         if row.settled.is_some() {
             let was = &row.state;
-            state.figure = match (was.figure, state.figure) {
-                (Some(was), Some(is)) => Some(was.component_max(is)),
-                (was, is) => was.or(is),
-            };
             let (bound, reasons) =
                 lower((was.bound, was.reasons), (state.bound, state.reasons), state.figure);
             (state.bound, state.reasons) = (bound, reasons);
             let (bound, reasons) = lower(was.strict, state.strict, state.figure);
             state.strict = (bound, reasons);
-            state.basis = was.basis.union(state.basis);
-            state.billed = state.billed.max(was.billed);
         }
         if state == row.state && row.part_of.is_none() {
             return Ok(());

@@ -69,7 +69,7 @@ pub static REASONS: Descriptor = Descriptor {
 pub static REVISIONS: Descriptor = Descriptor {
     name: "gemgauge_turn_revisions_total",
     kind: Kind::Counter,
-    help: "Changes of turns after they were final: a figure raised, a claim demoted",
+    help: "Changes of turns after they were final: a figure raised, or lowered as records were of another turn; a claim demoted",
     labels: &[HOME, Label::closed("change", changes)],
 };
 

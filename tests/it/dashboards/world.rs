@@ -242,7 +242,7 @@ impl World {
         for reason in ["orphan", "model_unobserved"] {
             self.counter("gemgauge_turn_reasons_total", &format!("home=\"ana\",reason=\"{reason}\""), 1.0);
         }
-        for change in ["raised", "demoted"] {
+        for change in ["raised", "lowered", "demoted"] {
             self.counter("gemgauge_turn_revisions_total", &format!("home=\"ana\",change=\"{change}\""), 1.0);
         }
         for class in CLASSES {
