@@ -80,6 +80,13 @@ impl Reading {
         }
     }
 
+    /// With no more cached tokens than the prompt holds: what a part above
+    /// requests adds by itself, where its other cached tokens are theirs.
+    #[must_use]
+    pub fn alone(self) -> Self {
+        Self { cached: self.cached.min(self.prompt), ..self }
+    }
+
     /// Whether the source claims more cached tokens than the prompt holds.
     #[must_use]
     pub fn cached_exceeds_prompt(self) -> bool {

@@ -9,7 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::metrics::family::Descriptor;
+use super::metrics::family::{Descriptor, escape};
+use super::metrics::money::COST;
 use super::metrics::tokens::{REQUESTS, TOKENS};
 use super::pricing::{ByClass, HomePrices};
 use crate::ledger::bound::Bound;
@@ -20,9 +21,6 @@ use crate::store::read::{Dimensions, RequestRow, Snapshot, TupleRow};
 
 /// The value of the labels of what no longer fits.
 const OTHER: &str = "other";
-
-const COST: &str = "gemgauge_cost_usd";
-const COST_HELP: &str = "List price of the tokens, by class; priced and not estimated";
 
 /// What to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +90,7 @@ impl<'a> Backfill<'a> {
     }
 
     pub fn add(&mut self, request: &RequestRow) {
+        let request = &request.alone();
         let Some(session) = self.dimensions.sessions.get(&request.session_id) else { return };
         let Some(home) = self.dimensions.homes.get(&session.home_id) else { return };
         let project = self.dimensions.projects.get(&session.project_id).map(|project| project.name.as_str());
@@ -131,33 +130,30 @@ impl<'a> Backfill<'a> {
     /// # Errors
     /// Whatever `out` says.
     pub fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
-        let head = |out: &mut dyn io::Write, name: &str, help: &str| {
-            writeln!(out, "# TYPE {name} counter\n# HELP {name} {}", escape(help))
-        };
-        head(out, family(&TOKENS), TOKENS.help)?;
+        head(out, &TOKENS)?;
         for (labels, steps) in &self.series {
             for class in Class::ALL {
                 let text = self.labels(labels, Some(class));
                 let grown = steps.iter().map(|(at, growth)| (*at, growth.tokens.get(class)));
-                self.counter(out, family(&TOKENS), &text, grown, u64::saturating_add, |n| n.to_string())?;
+                self.counter(out, &TOKENS, &text, grown, u64::saturating_add, |n| n.to_string())?;
             }
         }
-        head(out, family(&REQUESTS), REQUESTS.help)?;
+        head(out, &REQUESTS)?;
         for (labels, steps) in &self.series {
             let text = self.labels(labels, None);
             let grown = steps.iter().map(|(at, growth)| (*at, growth.requests));
-            self.counter(out, family(&REQUESTS), &text, grown, u64::saturating_add, |n| n.to_string())?;
+            self.counter(out, &REQUESTS, &text, grown, u64::saturating_add, |n| n.to_string())?;
         }
         let priced = |steps: &Steps| steps.values().any(|growth| growth.costs.is_some());
         if self.series.values().any(priced) {
-            head(out, COST, COST_HELP)?;
+            head(out, &COST)?;
         }
         for (labels, steps) in self.series.iter().filter(|(_, steps)| priced(steps)) {
             for class in Class::ALL {
                 let text = self.labels(labels, Some(class));
                 let cost = |growth: &Growth| growth.costs.map_or(Picodollars::ZERO, |c| c[class as usize]);
                 let grown = steps.iter().map(|(at, growth)| (*at, cost(growth)));
-                self.counter(out, COST, &text, grown, |a, b| a + b, |usd| usd.to_string())?;
+                self.counter(out, &COST, &text, grown, |a, b| a + b, |usd| usd.to_string())?;
             }
         }
         writeln!(out, "# EOF")
@@ -167,12 +163,13 @@ impl<'a> Backfill<'a> {
     fn counter<T: Copy + Default + PartialEq>(
         &self,
         out: &mut dyn io::Write,
-        name: &str,
+        descriptor: &Descriptor,
         labels: &str,
         grown: impl Iterator<Item = (i64, T)>,
         add: fn(T, T) -> T,
         text: fn(T) -> String,
     ) -> io::Result<()> {
+        let name = descriptor.name;
         let mut sum = T::default();
         let mut last = None;
         for (at, more) in grown {
@@ -180,12 +177,12 @@ impl<'a> Backfill<'a> {
             let history = self.spec.since == Some(at);
             let before = self.before(at);
             if !history && (last.is_none() || (changed && last.is_some_and(|last| last < before))) {
-                writeln!(out, "{name}_total{{{labels}}} {} {}", text(sum), Seconds(before))?;
+                writeln!(out, "{name}{{{labels}}} {} {}", text(sum), Seconds(before))?;
                 last = Some(before);
             }
             if changed || history {
                 sum = add(sum, more);
-                writeln!(out, "{name}_total{{{labels}}} {} {}", text(sum), Seconds(at))?;
+                writeln!(out, "{name}{{{labels}}} {} {}", text(sum), Seconds(at))?;
                 last = Some(at);
             }
         }
@@ -196,15 +193,19 @@ impl<'a> Backfill<'a> {
         let names = ["home", "project", "model", "role"].into_iter().zip(labels.iter().map(String::as_str));
         let class = class.map(|class| ("class", class.as_str()));
         let own = [("instance", self.spec.instance.as_str()), ("job", self.spec.job.as_str())];
-        let pairs =
-            names.chain(class).chain(own).map(|(name, value)| format!("{name}=\"{}\"", escape(value)));
+        let pairs = names.chain(class).chain(own).map(|(name, value)| {
+            let mut pair = format!("{name}=\"");
+            escape(&mut pair, value, true);
+            pair + "\""
+        });
         pairs.collect::<Vec<_>>().join(",")
     }
 }
 
-/// OpenMetrics names the family of a counter without `_total`.
-fn family(descriptor: &'static Descriptor) -> &'static str {
-    descriptor.name.strip_suffix("_total").unwrap_or(descriptor.name)
+fn head(out: &mut dyn io::Write, descriptor: &Descriptor) -> io::Result<()> {
+    let (name, mut help) = (descriptor.open_metrics_family(), String::new());
+    escape(&mut help, descriptor.help, true);
+    writeln!(out, "# TYPE {name} counter\n# HELP {name} {help}")
 }
 
 /// Unix milliseconds as the seconds of a timestamp.
@@ -215,10 +216,6 @@ impl std::fmt::Display for Seconds {
         let (whole, rest) = (self.0.div_euclid(1000), self.0.rem_euclid(1000));
         if rest == 0 { write!(f, "{whole}") } else { write!(f, "{whole}.{rest:03}") }
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('\\', r"\\").replace('\n', r"\n").replace('"', r#"\""#)
 }
 
 #[cfg(test)]

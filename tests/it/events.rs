@@ -86,6 +86,16 @@ fn d4_posted_turns_become_figures_once() {
     let turns = "gemgauge_turns_total{home=\"";
     assert!(metrics.lines().any(|line| line.starts_with(turns) && line.ends_with("bound=\"exact\"} 1")));
     assert!(metrics.contains("stop_reason=\"end_turn\"} 1"), "{metrics}");
+
+    // A turn that nobody measured takes the claim from the day, without a token.
+    assert!(counted(&metrics, "gemgauge_month_tokens{", "bound=\"exact\""), "{metrics}");
+    let dark = [
+        event("4", at + 1_000, &json!({"kind": "turn_started", "turn": 2})),
+        event("5", at + 1_100, &json!({"kind": "turn_ended", "turn": 2, "stop_reason": "end_turn"})),
+    ];
+    assert_eq!(post(&service, &dark).0, 202);
+    let metrics = service.get("/metrics").body;
+    assert!(counted(&metrics, "gemgauge_month_tokens{", "bound=\"at_least\""), "{metrics}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ mod turns;
 
 pub use super::quota::read::{BucketRow, QuotaHomeRow, QuotaModelRow, QuotaRows, RefusalRow};
 pub use spend::{Claim, Mark, RequestRow};
-pub use turns::{ConnectionRow, CounterRow, OpenTurn, SessionSpend, SessionStory, TurnRow};
+pub use turns::{ConnectionRow, CounterRow, OpenTurn, SessionSpend, SessionStory, TurnRow, TurnsStamp};
 
 /// A home with its label.
 #[derive(Clone, Debug, PartialEq, Eq)]

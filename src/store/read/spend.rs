@@ -51,6 +51,13 @@ impl RequestRow {
         spend.demote(self.claim.reasons(session.reasons, strict));
     }
 
+    /// The row where it stands without the others of its turn: tokens that the
+    /// requests called uncached stay with them, so that rows add up.
+    #[must_use]
+    pub fn alone(&self) -> Self {
+        if self.above { Self { reading: self.reading.alone(), ..*self } } else { *self }
+    }
+
     /// What its tokens may claim.
     #[must_use]
     pub fn bound(&self, session: &SessionRow, strict: bool) -> Bound {

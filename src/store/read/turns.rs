@@ -103,7 +103,29 @@ pub struct CounterRow {
     pub born_at: Option<i64>,
 }
 
+/// Moves with what changes the claim of spend without a new request: turns,
+/// what they hold above requests, and sessions that were prompted.
+pub type TurnsStamp = [i64; 9];
+
 impl Snapshot<'_> {
+    /// # Errors
+    /// What SQLite says.
+    pub fn turns_stamp(&self) -> Result<TurnsStamp, StoreError> {
+        let mut statement = self.tx.prepare_cached(
+            "SELECT t.*, p.*, s.* FROM
+                 (SELECT count(bound), coalesce(sum(bound), 0), coalesce(sum(reasons), 0), count(part_of) FROM turns) t,
+                 (SELECT count(*), coalesce(sum(prompt + cached + tool + output + thoughts), 0) FROM turn_parts) p,
+                 (SELECT count(last_prompt_at), count(runtime), coalesce(sum(torn_loose), 0) FROM sessions) s",
+        )?;
+        Ok(statement.query_row([], |row| {
+            let mut stamp = TurnsStamp::default();
+            for (place, value) in stamp.iter_mut().enumerate() {
+                *value = row.get(place)?;
+            }
+            Ok(stamp)
+        })?)
+    }
+
     /// What all sources said of one session, turn by turn, at `now_ms`.
     ///
     /// # Errors

@@ -24,6 +24,7 @@ use super::pricing::HomePrices;
 use super::report::time;
 use crate::ledger::model::UNKNOWN;
 use crate::ledger::money::{Billing, Picodollars};
+use crate::ledger::spend::Spend;
 use crate::store::StoreError;
 use crate::store::read::{Dimensions, RequestRow, Snapshot};
 
@@ -115,8 +116,8 @@ pub struct Line {
     pub sku: Sku,
     pub ledger: u64,
     pub billed: i128,
-    /// What the bill says it cost, in the currency of the bill.
-    pub cost: Picodollars,
+    /// What the bill says it cost, in the currency of the bill; `None` where it does not say.
+    pub cost: Option<Picodollars>,
     pub cause: Cause,
 }
 
@@ -140,12 +141,18 @@ pub struct Reconciliation {
     unreadable: u64,
 }
 
+/// Tokens, and their cost where the bill says it of each.
+type Billed = (i128, Option<Picodollars>);
+
+const NOT_BILLED: Billed = (0, Some(Picodollars::ZERO));
+
 /// A comparison in the making: give it every request.
 pub struct Comparison<'a> {
     dimensions: &'a Dimensions,
     zone: TimeZone,
-    billed: BTreeMap<(Date, Sku), (i128, Picodollars)>,
-    ledger: BTreeMap<(Date, Sku), u64>,
+    billed: BTreeMap<(Date, Sku), Billed>,
+    /// By day and model.
+    ledger: BTreeMap<(Date, String), Spend>,
     days: Option<(Date, Date)>,
     /// Families of the models that the ledger ever saw.
     seen: BTreeSet<String>,
@@ -158,11 +165,11 @@ pub struct Comparison<'a> {
 impl<'a> Comparison<'a> {
     #[must_use]
     pub fn new(dimensions: &'a Dimensions, bill: Bill, prices: &HomePrices, zone: TimeZone) -> Self {
-        let mut billed: BTreeMap<(Date, Sku), (i128, Picodollars)> = BTreeMap::new();
+        let mut billed: BTreeMap<(Date, Sku), Billed> = BTreeMap::new();
         for charge in bill.charges {
-            let sum = billed.entry((charge.when.day(&zone), charge.sku)).or_default();
+            let sum = billed.entry((charge.when.day(&zone), charge.sku)).or_insert(NOT_BILLED);
             sum.0 += charge.tokens;
-            sum.1 += charge.cost;
+            sum.1 = sum.1.zip(charge.cost).map(|(sum, cost)| sum + cost);
         }
         let first = billed.keys().next().map(|(day, _)| *day);
         let seats = dimensions.homes.values().filter(|home| prices.of(home).billing == Billing::Seat);
@@ -188,35 +195,38 @@ impl<'a> Comparison<'a> {
         let model = sku::family(name).unwrap_or_else(|| name.to_owned());
         let day = time::date(&self.zone, request.at);
         if self.days.is_some_and(|(first, last)| first <= day && day <= last) {
-            let tokens = request.reading.classes();
-            for (kind, count) in [
-                (Kind::Input, tokens.uncached_input.saturating_add(tokens.tool_input)),
-                (Kind::Cached, tokens.cached_input),
-                (Kind::Output, tokens.output.saturating_add(tokens.thoughts)),
-            ] {
-                if count > 0 {
-                    let sum = self.ledger.entry((day, Sku { model: model.clone(), kind })).or_default();
-                    *sum = sum.saturating_add(count);
-                }
-            }
+            request.add_to(self.ledger.entry((day, model.clone())).or_default(), session, false);
         }
         self.seen.insert(model);
     }
 
     #[must_use]
     pub fn finish(self) -> Reconciliation {
+        let mut ledger: BTreeMap<(Date, Sku), u64> = BTreeMap::new();
+        for ((day, model), spend) in &self.ledger {
+            let tokens = spend.tokens().unwrap_or_default();
+            for (kind, count) in [
+                (Kind::Input, tokens.uncached_input.saturating_add(tokens.tool_input)),
+                (Kind::Cached, tokens.cached_input),
+                (Kind::Output, tokens.output.saturating_add(tokens.thoughts)),
+            ] {
+                if count > 0 {
+                    ledger.insert((*day, Sku { model: model.clone(), kind }), count);
+                }
+            }
+        }
         let mut totals: BTreeMap<&Sku, (u64, i128)> = BTreeMap::new();
-        for ((_, sku), count) in &self.ledger {
+        for ((_, sku), count) in &ledger {
             let total = totals.entry(sku).or_default();
             total.0 = total.0.saturating_add(*count);
         }
         for ((_, sku), (count, _)) in &self.billed {
             totals.entry(sku).or_default().1 += count;
         }
-        let keys: BTreeSet<_> = self.ledger.keys().chain(self.billed.keys()).collect();
+        let keys: BTreeSet<_> = ledger.keys().chain(self.billed.keys()).collect();
         let line = |key: &(Date, Sku)| {
-            let ledger = self.ledger.get(key).copied().unwrap_or(0);
-            let (billed, cost) = self.billed.get(key).copied().unwrap_or_default();
+            let ledger = ledger.get(key).copied().unwrap_or(0);
+            let (billed, cost) = self.billed.get(key).copied().unwrap_or(NOT_BILLED);
             let cause = cause(ledger, billed, totals[&key.1], self.seen.contains(&key.1.model));
             Line { day: key.0, sku: key.1.clone(), ledger, billed, cost, cause }
         };
@@ -285,7 +295,7 @@ struct LineJson<'r> {
     billed_tokens: i128,
     difference: i128,
     cause: Cause,
-    cost: Usd,
+    cost: Option<Usd>,
 }
 
 #[derive(Serialize)]
@@ -315,7 +325,7 @@ impl Reconciliation {
             billed_tokens: line.billed,
             difference: line.difference(),
             cause: line.cause,
-            cost: Usd(line.cost),
+            cost: line.cost.map(Usd),
         });
         let json = Json {
             schema: 1,

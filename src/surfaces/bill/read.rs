@@ -57,7 +57,8 @@ pub struct Charge {
     pub when: When,
     pub sku: Sku,
     pub tokens: i128,
-    pub cost: Picodollars,
+    /// `None`: the bill does not say, or not so that it can be read.
+    pub cost: Option<Picodollars>,
 }
 
 /// What a bill says about Gemini.
@@ -105,8 +106,8 @@ pub fn read(text: &str) -> Result<Bill, BillError> {
             bill.unreadable += 1;
             continue;
         };
-        let cost = columns.cost.and_then(|place| amount::parse(cell(place))).unwrap_or(0);
-        bill.charges.push(Charge { when, sku: Sku { model, kind }, tokens, cost: Picodollars::new(cost) });
+        let cost = columns.cost.and_then(|place| amount::parse(cell(place))).map(Picodollars::new);
+        bill.charges.push(Charge { when, sku: Sku { model, kind }, tokens, cost });
     }
     Ok(bill)
 }
@@ -194,7 +195,7 @@ mod tests {
         assert_eq!(console.charges.len(), 1);
         let charge = &console.charges[0];
         assert_eq!(
-            (charge.tokens, charge.sku.kind, charge.cost.to_string().as_str()),
+            (charge.tokens, charge.sku.kind, charge.cost.unwrap().to_string().as_str()),
             (15_327, Kind::Input, "0.02")
         );
         assert_eq!(charge.when, When::Day("2026-11-28".parse().unwrap()));

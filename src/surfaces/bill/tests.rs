@@ -101,3 +101,26 @@ fn homes_with_a_seat_are_on_no_such_bill() {
 fn an_empty_bill_says_nothing_against_the_ledger() {
     assert!(!reconciled("", &[]).is_below());
 }
+
+#[test]
+fn tokens_that_another_source_knows_as_cached_are_on_one_side_only() {
+    let bill = read(&format!(
+        "{HEADER}2026-11-28,Generate content input token count gemini 2.5 pro,20,count,\n\
+         2026-11-28,Generate content cached input token count gemini 2.5 pro,80,count,\n"
+    ));
+    let dimensions = sample::dimensions();
+    let prices = HomePrices::default();
+    let mut comparison = Comparison::new(&dimensions, bill.expect("a bill"), &prices, TimeZone::UTC);
+    let at = "2026-11-28T09:01:00Z";
+    let uncached = crate::ledger::tokens::Reading { prompt: 100, ..Default::default() };
+    let cached = crate::ledger::tokens::Reading { cached: 80, ..Default::default() };
+    comparison.add(&sample::request(1, 1, 1, at, uncached));
+    comparison.add(&RequestRow { above: true, ..sample::request(1, 1, 1, at, cached) });
+    let reconciled = comparison.finish();
+    assert!(reconciled.lines().iter().all(|line| line.cause == Cause::Equal), "{reconciled:?}");
+    // The bill says nothing of costs: that is no cost of zero.
+    assert!(reconciled.lines().iter().all(|line| line.cost.is_none()));
+    let mut text = Vec::new();
+    reconciled.write_text(80, false, &mut text).expect("a Vec takes everything");
+    assert!(!String::from_utf8(text).expect("UTF-8").contains("cost of these rows"));
+}

@@ -89,9 +89,10 @@ impl Reconciliation {
              stays that day.",
             time::zone_name(&self.zone)
         ));
-        let cost = self.lines.iter().map(|line| line.cost).sum();
-        sentences
-            .push(format!("The bill's cost of these rows: {}, in its own currency.", decimal(Usd(cost))));
+        if let Some(cost) = self.lines.iter().map(|line| line.cost).sum() {
+            sentences
+                .push(format!("The bill's cost of these rows: {}, in its own currency.", decimal(Usd(cost))));
+        }
         if !self.seats.is_empty() {
             sentences.push(format!(
                 "Left out, as they have a seat and are not billed by the token: {}.",

@@ -35,7 +35,10 @@ fn names(grain: Grain) -> Vec<&'static str> {
 
 fn cells<'r>(row: &'r Row<'_>) -> Vec<Cell<'r>> {
     let mut cells = vec![Cell::Time(row.start)];
-    cells.push(row.message_id.map_or(Cell::Time(row.end), Cell::Text));
+    cells.push(match row.grain {
+        Grain::Request => Cell::Text(row.message_id.unwrap_or_default()),
+        Grain::Hour | Grain::Day => Cell::Time(row.end),
+    });
     let names = &row.names;
     cells
         .extend([names.session, names.home, names.project, names.model, names.role.as_str()].map(Cell::Text));

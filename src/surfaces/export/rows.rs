@@ -171,10 +171,11 @@ impl<'a> Reader<'a> {
 
     /// Adds a request with what the report claims of it.
     fn add(&self, sum: &mut Sum, session: &SessionRow, request: &RequestRow) {
+        let request = request.alone();
         request.add_to(&mut sum.spend, session, false);
         sum.spend.add_cost(&request.cost);
         let model = self.dimensions.models.get(&request.model_id).map_or(UNKNOWN, String::as_str);
-        let costs = self.prices.by_class(self.home(session), model, request);
+        let costs = self.prices.by_class(self.home(session), model, &request);
         sum.costs.iter_mut().zip(costs).for_each(|(sum, cost): (&mut Picodollars, _)| *sum += cost);
     }
 

@@ -6,6 +6,7 @@ use crate::ledger::model::Role;
 use crate::ledger::money::{Billing, CostBound, CostSum, Picodollars, PriceList};
 use crate::ledger::spend::Spend;
 use crate::ledger::tokens::Reading;
+use crate::surfaces::pricing::ByClass;
 use crate::surfaces::report::sample;
 use crate::surfaces::report::stored::with_ledger;
 
@@ -103,4 +104,19 @@ fn a_metered_home_has_an_effective_cost_and_a_seat_has_none() {
         assert!(metered.contains(part), "{part}: {metered}");
     }
     assert!(priced(Billing::Seat).contains(",50000,Tokens,,0.125,Standard,"));
+}
+
+#[test]
+fn what_a_turn_holds_above_its_requests_has_no_message_id() {
+    let names = rows::Names { home: "ana", project: "p", session: "s", model: "m", role: Role::Main };
+    let pricing = Pricing { billing: Billing::Metered, list: PriceList::GeminiApi };
+    let mut spend = Spend::default();
+    // Its other cached tokens are the requests', which called them uncached.
+    spend.add_above(Role::Main, 0, Reading { prompt: 5, cached: 9, ..Reading::default() }.alone());
+    let (start, end, costs) = (0, 1, ByClass::default());
+    let row = rows::Row { grain: Grain::Request, start, end, message_id: None, names, pricing, spend, costs };
+    let mut out = Vec::new();
+    plain::csv(&row, &mut out).expect("a Vec takes everything");
+    let line = String::from_utf8(out).expect("UTF-8");
+    assert!(line.starts_with("1970-01-01T00:00:00.000Z,,s,ana,p,m,main,0,5,0,0,0,5,exact,"), "{line}");
 }

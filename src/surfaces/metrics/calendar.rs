@@ -13,7 +13,7 @@ use super::tokens::{HOME, MODEL, PROJECT};
 use crate::ledger::bound::Bound;
 use crate::ledger::spend::Spend;
 use crate::store::StoreError;
-use crate::store::read::{Snapshot, TupleRow};
+use crate::store::read::{Snapshot, TupleRow, TurnsStamp};
 
 const BOUND: Label = Label::open("bound", "`exact` or `at_least`; nothing stands at both");
 
@@ -63,8 +63,9 @@ pub struct Calendar {
     made: Mutex<Option<(Marker, Vec<CalendarRow>)>>,
 }
 
-/// What the sums rest on: the day, and the counters, which move with every request.
-type Marker = (Date, u64, u64, i64);
+/// What the sums rest on: the day, the counters, which move with every request,
+/// and the turns, whose claims and figures move without one.
+type Marker = (Date, u64, u64, i64, TurnsStamp);
 
 impl Calendar {
     #[must_use]
@@ -86,6 +87,7 @@ impl Calendar {
             tuples.iter().map(|row| row.requests).sum(),
             tuples.iter().fold(0, |sum: u64, row| sum.saturating_add(row.tokens.total())),
             tuples.iter().fold(0, |sum: i64, row| sum.saturating_add(row.cost_adjustment.to_i64())),
+            snapshot.turns_stamp()?,
         );
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, rows)) = &*made
@@ -118,6 +120,20 @@ impl Calendar {
                 row.today.add(&spend);
             }
         })?;
+        for mark in snapshot.marks(&dimensions, month..i64::MAX)? {
+            let session = &dimensions.sessions[&mark.session_id];
+            // What no model is named of may be any model's of the project.
+            let meant = |key: &(i64, i64, i64)| {
+                (key.0, key.1) == (session.home_id, session.project_id)
+                    && mark.model_id.is_none_or(|model| model == key.2)
+            };
+            for (_, row) in sums.iter_mut().filter(|(key, _)| meant(key)) {
+                mark.add_to(&mut row.month, false);
+                if mark.at.is_some_and(|at| at >= day) {
+                    mark.add_to(&mut row.today, false);
+                }
+            }
+        }
         let named = sums.into_iter().map(|((home, project, model), row)| CalendarRow {
             home: dimensions.homes.get(&home).map(|home| home.name.clone()).unwrap_or_default(),
             project: dimensions.projects.get(&project).map(|p| p.name.clone()).unwrap_or_default(),
@@ -129,7 +145,8 @@ impl Calendar {
 }
 
 /// The four families; a label set without spend today stands at 0 with the
-/// bound of its month.
+/// bound of its month. What was not measured at all makes a label set there is
+/// a lower bound, and none of its own.
 pub(super) fn collect(rows: &[CalendarRow]) -> [Family; 4] {
     let mut families = [&TODAY_TOKENS, &TODAY_COST, &MONTH_TOKENS, &MONTH_COST].map(Family::new);
     for row in rows {

@@ -1,6 +1,6 @@
 //! The two text forms of an exposition and the choice between them.
 
-use super::family::{Family, Kind, escape};
+use super::family::{Family, escape};
 
 /// A text form that Prometheus reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,10 +71,7 @@ impl Format {
                 out.extend(["\n# TYPE ", name, " ", kind, "\n"]);
             }
             Self::OpenMetrics => {
-                let name = match descriptor.kind {
-                    Kind::Counter => descriptor.name.strip_suffix("_total").unwrap_or(descriptor.name),
-                    Kind::Gauge | Kind::Histogram => descriptor.name,
-                };
+                let name = descriptor.open_metrics_family();
                 out.extend(["# TYPE ", name, " ", kind, "\n"]);
                 if let Some(unit) = UNITS.into_iter().find(|unit| name.rsplit('_').next() == Some(unit)) {
                     out.extend(["# UNIT ", name, " ", unit, "\n"]);

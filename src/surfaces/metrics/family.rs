@@ -13,6 +13,17 @@ pub struct Descriptor {
     pub labels: &'static [Label],
 }
 
+impl Descriptor {
+    /// What OpenMetrics calls its family: of a counter without `_total`.
+    #[must_use]
+    pub fn open_metrics_family(&self) -> &'static str {
+        match self.kind {
+            Kind::Counter => self.name.strip_suffix("_total").unwrap_or(self.name),
+            Kind::Gauge | Kind::Histogram => self.name,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Never falls, survives restarts where it comes from the ledger.
@@ -146,7 +157,7 @@ impl Family {
 }
 
 /// Writes a text so that it stays on its line, and in its quotes where it has some.
-pub(super) fn escape(out: &mut String, text: &str, quoted: bool) {
+pub(in crate::surfaces) fn escape(out: &mut String, text: &str, quoted: bool) {
     let mut rest = text;
     while let Some(at) = rest.find(['\\', '\n', '"']) {
         out.push_str(&rest[..at]);

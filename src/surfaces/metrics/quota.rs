@@ -228,12 +228,8 @@ fn limits(quota: &Quota, imported: &BTreeSet<&str>) -> Vec<Family> {
         contradicted.add(&labels, f64::from(limit.standing.contradicted));
         blocked.insert(labels, [limit.standing.blocked_by_poll, limit.standing.blocked_by_429]);
     }
-    let fits = |home: &str, at: i64| {
-        let mut limits = quota.limits.iter().filter(|limit| limit.homes.iter().any(|name| name == home));
-        limits.any(|limit| limit.refused.is_some_and(|(since, _)| since >= at))
-    };
     for refusal in quota.refusals.iter().filter(|one| imported.contains(one.home.as_str())) {
-        if !fits(&refusal.home, refusal.at) {
+        if !quota.fits(refusal) {
             let home = quota.homes.iter().find(|home| home.name == refusal.home);
             let account = home.and_then(|home| home.account.as_deref()).unwrap_or(UNNAMED);
             let project = home.and_then(|home| home.cloud_project.as_deref()).unwrap_or(UNNAMED);

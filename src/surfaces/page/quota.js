@@ -110,7 +110,7 @@ function refusals(quota) {
     { name: 'Why', cell: (row) => f.plain(row.metric ?? row.stated_reason ?? row.reason) },
     { name: 'Session', cell: (row) => h('a', { href: go.toSession(row.session_id) }, row.session_id.slice(0, 8)) },
   ];
-  return h('section', { 'aria-labelledby': 'refusals' }, h('h2', { id: 'refusals' }, 'Refused requests'), table({ caption: 'Requests that Google refused for quota or capacity', columns, rows: quota.refusals }));
+  return h('section', { 'aria-labelledby': 'refusals' }, h('h2', { id: 'refusals' }, 'Refused requests'), table({ caption: 'Refusals for exhausted quota that still hold', columns, rows: quota.refusals }));
 }
 
 function asleep(quota) {

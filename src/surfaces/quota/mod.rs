@@ -192,6 +192,13 @@ impl Quota {
         !self.limits.is_empty() && self.limits.iter().all(enough) && self.refusals.is_empty()
     }
 
+    /// Whether one of the limits shown is what a refusal refused.
+    pub(super) fn fits(&self, refusal: &Refusal) -> bool {
+        self.limits.iter().any(|limit| {
+            limit.homes.contains(&refusal.home) && model::canonical(&limit.row.key.model) == refusal.model
+        })
+    }
+
     /// The limit that ends first: a refused one, else the one with the least left.
     #[must_use]
     pub fn tightest(&self) -> Option<&Limit> {

@@ -237,3 +237,17 @@ fn q1_the_risk_is_two_sentences() {
     let sentences = risk.split_whitespace().filter(|word| word.ends_with('.')).count();
     assert!(sentences == 2 && risk.ends_with(".\n"), "{risk}");
 }
+
+#[test]
+fn q14_a_refusal_that_fits_no_limit_is_not_hidden_by_one_that_does() {
+    let mut rows = rows();
+    // Met before the one that fits, and in the same moment.
+    for (at, model) in [(NOW - 10 * MIN, "gemini-9-pro"), (NOW - MIN, "gemini-9-flash")] {
+        rows.refusals.push(refusal(1, at, Some(model)));
+    }
+    let quota = of(&rows, &[1]);
+    let unfit: Vec<_> = quota.refusals.iter().filter(|one| !quota.fits(one)).map(|one| &*one.model).collect();
+    assert_eq!(unfit, ["unknown", "gemini-9-pro", "gemini-9-flash"]);
+    let text = text(&quota);
+    assert!(text.contains("gemini-9-pro") && text.contains("gemini-9-flash"), "{text}");
+}

@@ -51,7 +51,7 @@ impl Quota {
         if limits.is_empty() && home.observed_at.is_some() {
             writeln!(out, "  no quota is reported: neither 0 % nor 100 %")?;
         }
-        self.write_evidence(home, &limits, zone, out)?;
+        self.write_evidence(home, zone, out)?;
         writeln!(out)
     }
 
@@ -132,15 +132,8 @@ impl Quota {
     }
 
     /// Refusals that fit none of the limits, and turns that sleep.
-    fn write_evidence(
-        &self,
-        home: &HomeLine,
-        limits: &[&Limit],
-        zone: &TimeZone,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let shown = |at: i64| limits.iter().any(|limit| limit.refused.is_some_and(|(since, _)| since == at));
-        for refusal in self.refusals.iter().filter(|one| one.home == home.name && !shown(one.at)) {
+    fn write_evidence(&self, home: &HomeLine, zone: &TimeZone, out: &mut dyn Write) -> io::Result<()> {
+        for refusal in self.refusals.iter().filter(|one| one.home == home.name && !self.fits(one)) {
             let by = refusal.rejection.metric.as_deref().or(refusal.rejection.reason.as_deref());
             let by = by.map_or(String::new(), |by| format!(" by {by}"));
             let (at, until) = (self.clock(zone, refusal.at), self.clock(zone, refusal.until));

@@ -51,7 +51,7 @@ fn cause(role: Role) -> &'static str {
 pub fn differences(report: &SessionReport) -> Vec<Difference> {
     let mut sums: BTreeMap<(Role, &str), u64> = BTreeMap::new();
     for part in report.turns.iter().flat_map(|turn| &turn.above) {
-        let tokens = part.reading.classes().total();
+        let tokens = part.reading.alone().classes().total();
         *sums.entry((part.role, &*part.model)).or_default() += tokens;
     }
     let mut differences: Vec<_> = sums
