@@ -136,7 +136,7 @@ impl Watch {
         open_reader(&self.db)?.snapshot(|snapshot| {
             let mut seen: BTreeMap<HomeId, Seen> =
                 self.homes.keys().map(|home| (*home, Seen::default())).collect();
-            for home in snapshot.live_sessions(sessions::window(now))?.into_values() {
+            for home in snapshot.homes_in_use(sessions::window(now))? {
                 seen.entry(HomeId(home)).or_default().live = true;
             }
             for (home, ended, refused) in snapshot.quota_wakes()? {

@@ -13,7 +13,7 @@ use super::money;
 use crate::config::Config;
 use crate::health::Health;
 use crate::ledger::money::Picodollars;
-use crate::store::read::{OpenTurn, Reader, Snapshot};
+use crate::store::read::{OpenTurn, Reader, Snapshot, TurnsStamp};
 use crate::store::{StoreError, open_reader};
 use crate::surfaces::http::state::{self, State};
 
@@ -83,7 +83,7 @@ impl LedgerViews {
             tokens: tuples.iter().fold(0, |sum: u64, row| sum.saturating_add(row.tokens.total())),
             adjustment: tuples.iter().map(|row| row.cost_adjustment).sum(),
             journals: snapshot.journal_states()?,
-            turns: snapshot.turns_mark()?,
+            turns: snapshot.turns_stamp()?,
             live: live.keys().copied().collect(),
         };
         let mut made = self.live.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,7 +143,7 @@ struct Marker {
     tokens: u64,
     adjustment: Picodollars,
     journals: BTreeMap<String, u64>,
-    turns: (i64, i64, i64, i64),
+    turns: TurnsStamp,
     live: Vec<i64>,
 }
 

@@ -190,7 +190,7 @@ impl Applier {
             }
             EventKind::TurnStarted { session_id, turn } => {
                 let session = self.door_session(c, process, session_id)?;
-                insert_turn(c, process, session, turn, at)
+                insert_turn(c, process, session, turn, at).map(drop)
             }
             EventKind::CancelSent { session_id, turn } => {
                 let session = self.door_session(c, process, session_id)?;
@@ -203,7 +203,10 @@ impl Applier {
             }
             EventKind::TurnEnded { session_id, turn, result } => {
                 let session = self.door_session(c, process, session_id)?;
-                insert_turn(c, process, session, turn, at)?;
+                // The proxy sees beginnings: one was lost, and a cancel perhaps with it.
+                if insert_turn(c, process, session, turn, at)? && process.door == Door::Acp {
+                    self.lost(c, process, at)?;
+                }
                 end_turn(c, process, session, turn, at, result)?;
                 let Some(rejection) = result.rejection.clone() else { return Ok(()) };
                 let home = c
@@ -212,11 +215,7 @@ impl Applier {
                 let session = session_id.as_str().into();
                 quota::refused(c, &Rejected { home, session, at, door: true, rejection }, at)
             }
-            EventKind::Lost { .. } => {
-                c.prepare_cached("UPDATE turns SET lossy = 1 WHERE connection_id = ?1 AND ended_at IS NULL")?
-                    .execute([process.id])?;
-                self.dirty_process(c, process.id)
-            }
+            EventKind::Lost { .. } => self.lost(c, process, at),
             EventKind::Odd { oddity } => {
                 self.count(DOOR_ODDITIES, oddity.as_str(), 1);
                 Ok(())
@@ -243,6 +242,22 @@ impl Applier {
                 Ok(())
             }
         }
+    }
+
+    /// News of a process were lost: of its open turns, of others that the last
+    /// one of a session then seems to hold, and perhaps of another model.
+    fn lost(&mut self, c: &Connection, process: &Process, at: i64) -> Result<(), StoreError> {
+        c.prepare_cached(
+            "UPDATE turns SET lossy = 1 WHERE connection_id = ?1 AND (ended_at IS NULL
+                 OR id IN (SELECT max(id) FROM turns WHERE connection_id = ?1 GROUP BY session_id))",
+        )?
+        .execute([process.id])?;
+        c.prepare_cached(
+            "INSERT INTO model_settings (connection_id, session_id, at, model)
+             SELECT connection_id, session_id, ?2, NULL FROM connection_sessions WHERE connection_id = ?1",
+        )?
+        .execute(params![process.id, at])?;
+        self.dirty_process(c, process.id)
     }
 
     /// The session that a door names; before its journal is read, nobody knows its project.
@@ -369,18 +384,19 @@ fn find_process(c: &Connection, name: &str) -> Result<Option<Process>, StoreErro
     Ok(process.optional()?)
 }
 
+/// Whether it was new.
 fn insert_turn(
     c: &Connection,
     process: &Process,
     session: i64,
     turn: &str,
     at: i64,
-) -> Result<(), StoreError> {
-    c.prepare_cached(
+) -> Result<bool, StoreError> {
+    let new = c.prepare_cached(
         "INSERT OR IGNORE INTO turns (session_id, connection_id, key, started_at) VALUES (?1, ?2, ?3, ?4)",
     )?
     .execute(params![session, process.id, turn, at])?;
-    Ok(())
+    Ok(new > 0)
 }
 
 /// The first answer to a prompt is its answer (accounting R31).

@@ -220,6 +220,19 @@ fn d2_6_an_ignored_signal_stays_ignored_by_the_agent() {
 }
 
 #[test]
+fn d2_6_what_the_agent_said_waits_for_a_client_that_is_slow_to_read() {
+    let sandbox = Sandbox::new();
+    // More than the client's pipe takes, and less than keeps the agent from its end.
+    let mut child = start(sandbox.proxy(&["sh", "-c", "head -c 120000 /dev/zero | tr '\\0' x; exit 5"]));
+    let mut output = child.stdout.take().unwrap();
+    // Longer than the proxy waits for what an agent left behind.
+    std::thread::sleep(std::time::Duration::from_secs(7));
+    let mut said = Vec::new();
+    output.read_to_end(&mut said).unwrap();
+    assert_eq!((said.len(), child.wait().unwrap().code()), (120_000, Some(5)));
+}
+
+#[test]
 fn d2_6_what_an_agent_leaves_behind_does_not_keep_the_proxy_for_ever() {
     let sandbox = Sandbox::new();
     let mut child = start(sandbox.proxy(&["sh", "-c", "sleep 600 & echo $!; exit 6"]));

@@ -154,6 +154,31 @@ fn row7_row12_row14_a_concrete_model_a_change_a_command_and_late_usage_are_compl
 }
 
 #[test]
+fn row43_news_lost_between_two_turns_leave_neither_of_them_complete() {
+    let recording = fixture("recordings").join("acp-concrete");
+    let home = tempfile::tempdir().unwrap();
+    copy_tree(&recording.join("dot-gemini/tmp"), &home.path().join(".gemini/tmp"), NOW);
+    let mut books = Books::of(&[home.path()]);
+    books.set_now(NOW + 365 * 86_400_000);
+    for transcript in transcripts(&recording) {
+        let mut step = spool(&recording, &transcript);
+        let started = |event: &DoorEvent| matches!(event.kind, EventKind::TurnStarted { .. });
+        let second = step.events.iter().enumerate().filter(|(_, event)| started(event)).nth(1).unwrap().0;
+        let at = step.events[second].at;
+        step.events.insert(second, DoorEvent { at, kind: EventKind::Lost { count: Some(3) } });
+        books.spool(step);
+    }
+    books.scan();
+    books.scanned();
+    let words: Vec<_> = books.turns().iter().map(word).collect();
+    // A prompt may be among what was lost, and so may another model: until the
+    // next one is named, nothing is known of it.
+    assert!(words[0].starts_with("at_least"), "{words:?}");
+    assert!(words[1].starts_with("at_least") && words[1].contains("model_unobserved"), "{words:?}");
+    assert!(words.last().unwrap().starts_with("exact"), "{words:?}");
+}
+
+#[test]
 fn row20_a_cancelled_prompt_is_a_lower_bound_and_its_neighbours_are_complete() {
     let words = words("acp-cancel");
     assert_eq!(words.len(), 3);

@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::frames::{Frame, Frames};
@@ -29,6 +30,9 @@ const MAX_ODDITIES: u32 = 1000;
 
 /// The longest id of a session, name of a model and the like, in bytes.
 const MAX_NAME: usize = 256;
+
+/// So many options of a session are looked at.
+const MAX_OPTIONS: usize = 64;
 
 /// A request that the client sent and that is not answered.
 enum Asked {
@@ -491,11 +495,37 @@ fn model_options(list: Option<&RawValue>) -> Vec<String> {
         #[serde(default, borrow, deserialize_with = "stated")]
         category: Option<&'r RawValue>,
     }
-    let list: Vec<&RawValue> =
-        list.and_then(|list| serde_json::from_str(list.get()).ok()).unwrap_or_default();
+    let list: FirstFew<'_> = list.and_then(|list| serde_json::from_str(list.get()).ok()).unwrap_or_default();
     let chooses = |choice: &Choice<'_>| choice.category.and_then(text).as_deref() == Some("model");
-    let choices = list.into_iter().take(64).filter_map(object::<Choice<'_>>);
+    let choices = list.0.into_iter().filter_map(object::<Choice<'_>>);
     choices.filter(chooses).filter_map(|choice| choice.id.and_then(name)).collect()
+}
+
+/// The first elements of an array, however many follow.
+#[derive(Default)]
+struct FirstFew<'r>(Vec<&'r RawValue>);
+
+impl<'r> Deserialize<'r> for FirstFew<'r> {
+    fn deserialize<D: Deserializer<'r>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Self::default())
+    }
+}
+
+impl<'r> Visitor<'r> for FirstFew<'r> {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'r>>(mut self, mut elements: A) -> Result<Self, A::Error> {
+        while let Some(element) = elements.next_element()? {
+            if self.0.len() < MAX_OPTIONS {
+                self.0.push(element);
+            }
+        }
+        Ok(self)
+    }
 }
 
 /// Who the agent says it is (accounting R1).

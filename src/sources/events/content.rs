@@ -33,12 +33,16 @@ const TEXTS: [&str; 21] = [
 
 /// The first member, at any depth, that holds a text. An error's message says
 /// what the API refused, and is read for nothing else: it may stand in `error`.
-#[must_use]
-pub(super) fn named(item: &str) -> Option<String> {
+///
+/// # Errors
+/// None was found up to a place where the item could not be read on.
+pub(super) fn named(item: &str) -> Result<Option<String>, serde_json::Error> {
     let mut found = None;
     let seed = Search { found: &mut found, in_error: false };
-    let _ = seed.deserialize(&mut serde_json::Deserializer::from_str(item));
-    found
+    match seed.deserialize(&mut serde_json::Deserializer::from_str(item)) {
+        Err(error) if found.is_none() => Err(error),
+        _ => Ok(found),
+    }
 }
 
 struct Search<'f> {
@@ -128,7 +132,10 @@ mod tests {
             (r#"{"usage":{"inputTokens":5,"prompt_tokens":7},"x":["prompt",true,-1,1.5]}"#, None),
             ("[]", None),
         ] {
-            assert_eq!(named(item).as_deref(), found, "{item}");
+            assert_eq!(named(item).unwrap().as_deref(), found, "{item}");
         }
+        // No number that JSON writers write; what stands behind it was not looked at.
+        assert!(named(r#"{"x":1e999,"prompt":"y"}"#).is_err());
+        assert!(named(&format!("{}{}", "[".repeat(200), "]".repeat(200))).is_err());
     }
 }

@@ -91,7 +91,9 @@ pub fn read(json: &RawValue) -> Result<Item, Problem> {
     if !json.get().starts_with('{') {
         return Err(Problem::new("not_an_object", "an event is a JSON object"));
     }
-    if let Some(member) = content::named(json.get()) {
+    let named = content::named(json.get());
+    let named = named.map_err(|_| Problem::new("malformed_json", "a member cannot be read"))?;
+    if let Some(member) = named {
         let message = format!("`{member}` holds a text: leave it out, no text is taken");
         return Err(Problem::new("content_not_accepted", message));
     }

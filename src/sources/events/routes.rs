@@ -87,11 +87,14 @@ async fn events(State(shared): State<Shared>, headers: HeaderMap, body: Body) ->
 
 async fn take(shared: &Shared, headers: &HeaderMap, body: Body) -> Result<Answer, Refusal> {
     check(headers)?;
+    // A place first: bodies that wait for one would fill the memory.
+    let takers = Arc::clone(&shared.takers).acquire_owned();
+    let Ok(Ok(permit)) = tokio::time::timeout(PATIENCE, takers).await else {
+        return Err(Refusal::Unavailable);
+    };
     let bytes = tokio::time::timeout(PATIENCE, to_bytes(body, MAX_BODY));
     // A body that breaks off has nobody left to be told why.
     let bytes = bytes.await.map_err(|_| Refusal::TooSlow)?.map_err(|_| Refusal::TooLarge)?;
-    let takers = Arc::clone(&shared.takers);
-    let permit = takers.acquire_owned().await.map_err(|_| Refusal::Unavailable)?;
     let intake = Arc::clone(&shared.intake);
     let taken = tokio::task::spawn_blocking(move || {
         let (batch, errors) = read(&bytes)?;

@@ -1,6 +1,6 @@
 //! Turns as the surfaces show them: final or not, with what each source said.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::{Snapshot, count};
@@ -105,7 +105,7 @@ pub struct CounterRow {
 
 /// Moves with what changes the claim of spend without a new request: turns,
 /// what they hold above requests, and sessions that were prompted.
-pub type TurnsStamp = [i64; 9];
+pub type TurnsStamp = [i64; 12];
 
 impl Snapshot<'_> {
     /// # Errors
@@ -113,7 +113,10 @@ impl Snapshot<'_> {
     pub fn turns_stamp(&self) -> Result<TurnsStamp, StoreError> {
         let mut statement = self.tx.prepare_cached(
             "SELECT t.*, p.*, s.* FROM
-                 (SELECT count(bound), coalesce(sum(bound), 0), coalesce(sum(reasons), 0), count(part_of) FROM turns) t,
+                 (SELECT count(*), count(bound), coalesce(sum(bound), 0), coalesce(sum(reasons), 0), count(part_of),
+                         coalesce(max(settled_at), 0),
+                         coalesce(sum(coalesce(prompt, 0) + coalesce(output, 0) + coalesce(ended_at, 0) % 1000000), 0)
+                  FROM turns) t,
                  (SELECT count(*), coalesce(sum(prompt + cached + tool + output + thoughts), 0) FROM turn_parts) p,
                  (SELECT count(last_prompt_at), count(runtime), coalesce(sum(torn_loose), 0) FROM sessions) s",
         )?;
@@ -212,7 +215,35 @@ impl Snapshot<'_> {
         Ok(open)
     }
 
-    /// Of each home how many turns ended and how many requests were refused:
+    /// The homes in which Gemini CLI is in use: a door to it is open, or a journal
+    /// has something in `range` (unix ms). Other agents, and sessions of which
+    /// it is not known that they are of a home here, are none of its use.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn homes_in_use(&self, range: Range<i64>) -> Result<BTreeSet<i64>, StoreError> {
+        let mut homes = BTreeSet::new();
+        self.each(
+            "SELECT home_id FROM sessions
+             WHERE runtime IS NULL
+               AND ((last_at >= ?1 AND last_at < ?2) OR (last_prompt_at >= ?1 AND last_prompt_at < ?2))
+             UNION
+             SELECT d.home_id FROM connections c JOIN connection_sessions s ON s.connection_id = c.id
+                 JOIN sessions d ON d.id = s.session_id
+             WHERE c.ended_at IS NULL AND s.ended_at IS NULL AND d.runtime IS NULL
+               AND c.home_id IS NOT NULL AND NOT c.remote
+               AND (c.door <> 'http' OR EXISTS (SELECT 1 FROM turns t WHERE t.session_id = s.session_id
+                                                AND t.connection_id = c.id AND t.ended_at IS NULL))",
+            [range.start, range.end],
+            |row| {
+                homes.insert(row.get(0)?);
+                Ok(())
+            },
+        )?;
+        Ok(homes)
+    }
+
+    /// Of each home how many turns of Gemini CLI ended and how many requests were refused:
     /// what wakes whoever polls its quota.
     ///
     /// # Errors
@@ -222,7 +253,9 @@ impl Snapshot<'_> {
         self.each(
             "SELECT h.id,
                     (SELECT count(*) FROM turns t JOIN sessions s ON s.id = t.session_id
-                     WHERE s.home_id = h.id AND t.part_of IS NULL AND t.closed_at IS NOT NULL),
+                         LEFT JOIN connections c ON c.id = t.connection_id
+                     WHERE s.home_id = h.id AND s.runtime IS NULL AND t.part_of IS NULL AND t.closed_at IS NOT NULL
+                       AND (c.id IS NULL OR (c.home_id IS NOT NULL AND NOT c.remote))),
                     (SELECT count(*) FROM quota_rejections r WHERE r.home_id = h.id)
              FROM homes h",
             [],
@@ -232,19 +265,6 @@ impl Snapshot<'_> {
             },
         )?;
         Ok(wakes)
-    }
-
-    /// A number that changes whenever a turn does.
-    ///
-    /// # Errors
-    /// What SQLite says.
-    pub fn turns_mark(&self) -> Result<(i64, i64, i64, i64), StoreError> {
-        let mut statement = self.tx.prepare_cached(
-            "SELECT count(*), coalesce(max(settled_at), 0), coalesce(sum(bound * 64 + reasons), 0),
-                    coalesce(sum(coalesce(prompt, 0) + coalesce(output, 0) + coalesce(ended_at, 0) % 1000000), 0)
-             FROM turns",
-        )?;
-        Ok(statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?)
     }
 
     /// Sessions behind a door that is still open, with their homes; of those that

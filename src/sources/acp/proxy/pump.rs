@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{ChildStdin, ChildStdout};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -39,15 +40,21 @@ pub(super) fn client_to_agent(input: ChildStdin, stop: OwnedFd, mut tap: Tap) {
 
 /// From the agent to the client, until either is gone. Then our standard
 /// output is closed.
-pub(super) fn agent_to_client(output: ChildStdout, mut tap: Tap) {
+///
+/// `moving` is odd while there are bytes to pass on, and grows with every chunk.
+pub(super) fn agent_to_client(output: ChildStdout, mut tap: Tap, moving: &AtomicU64) {
     let client = std::io::stdout();
     let mut buffer = vec![0; CHUNK];
     while let Some(bytes) = next(output.as_fd(), &mut buffer, None) {
+        moving.fetch_add(1, Ordering::AcqRel);
         tap.read();
-        if !write_all(client.as_fd(), bytes, None) {
+        let written = write_all(client.as_fd(), bytes, None);
+        // What the agent said is evidence, whether or not anybody took it.
+        tap.written(bytes);
+        if !written {
             break;
         }
-        tap.written(bytes);
+        moving.fetch_add(1, Ordering::AcqRel);
     }
     drop(output);
     if let Ok(nothing) = File::options().write(true).open("/dev/null") {

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -78,8 +80,10 @@ impl Agent {
         let (events, wait) = channel();
         thread::spawn(move || pump::client_to_agent(input, stop, client));
         let send = events.clone();
+        let moving = Arc::new(AtomicU64::new(0));
+        let copied = Arc::clone(&moving);
         thread::spawn(move || {
-            pump::agent_to_client(output, agent);
+            pump::agent_to_client(output, agent, &copied);
             let _ = send.send(Event::OutputEnded);
         });
         let send = events.clone();
@@ -94,6 +98,7 @@ impl Agent {
         let mut killed = false;
         // Rounds left until patience ends; `None`: nothing is about to end.
         let mut rounds: Option<u32> = None;
+        let mut moved = None;
         loop {
             let event = match rounds {
                 None => wait.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -118,6 +123,8 @@ impl Agent {
                         rounds = Some(LAST_ROUNDS);
                     }
                     0 => match end.exit {
+                        // A client may take its time with what the agent said before it ended by itself.
+                        Some(_) if end.tree.is_none() && passes(&moving, &mut moved) => rounds = Some(ROUNDS),
                         Some(exit) => return exit,
                         None => rounds = Some(LAST_ROUNDS),
                     },
@@ -130,6 +137,13 @@ impl Agent {
             }
         }
     }
+}
+
+/// Whether output is on its way to the client, or some of it passed since the
+/// last time.
+fn passes(moving: &AtomicU64, moved: &mut Option<u64>) -> bool {
+    let now = moving.load(Ordering::Acquire);
+    now % 2 == 1 || moved.replace(now).is_some_and(|before| before != now)
 }
 
 /// The agent on its way out.
